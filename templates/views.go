@@ -35,6 +35,11 @@ func (u URLs) view(id string) templ.SafeURL {
 
 func (u URLs) query(q string) templ.SafeURL { return u.tasksWhere("q", q) }
 
+// related is the list of tasks that are causally related to one.
+func (u URLs) related(f query.Field, id string) templ.SafeURL {
+	return u.query(query.New(query.Equal(f, id)).String())
+}
+
 // on counts the values that are chosen.
 func (f Facet) on() int {
 	n := 0

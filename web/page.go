@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/fair"
@@ -169,6 +170,12 @@ func (p *common) notLoaded(w http.ResponseWriter, r *http.Request, err error) {
 		})
 		return
 	}
+	if wrong, ok := errors.AsType[*lang.UnknownTaskError](err); ok {
+		p.problem(w, r, http.StatusBadRequest, templates.Problem{
+			Title: "Invalid search", Message: sentence(wrong.Error()), Back: p.urls.Prefix + "/tasks", BackText: "Newest tasks",
+		})
+		return
+	}
 	if errors.Is(err, fair.ErrBusy) {
 		w.Header().Set("Retry-After", "5")
 		p.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
@@ -208,7 +215,8 @@ func (p *pages) Snapshot(ctx context.Context, topic string) (live.Snapshot, erro
 	_, moved := errors.AsType[redirect](err)
 	_, refused := errors.AsType[*auth.Error](err)
 	_, invalid := errors.AsType[*query.Error](err)
-	if missing || moved || refused || invalid || err == nil && (pg.static || pg.url != topic) {
+	_, unknown := errors.AsType[*lang.UnknownTaskError](err)
+	if missing || moved || refused || invalid || unknown || err == nil && (pg.static || pg.url != topic) {
 		return live.Snapshot{}, live.ErrNoTopic
 	}
 	if err != nil {

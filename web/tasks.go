@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -30,7 +31,11 @@ func (p *tasksPage) load(ctx context.Context, a address) (page, error) {
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
 		return p.invalid(ctx, q, a.query, wrong)
 	}
-	return p.list(ctx, q)
+	pg, err := p.list(ctx, q)
+	if unknown, ok := errors.AsType[*lang.UnknownTaskError](err); ok {
+		return p.invalid(ctx, q, a.query, &query.Error{Param: "q", Message: unknown.Error(), Query: unknown.In(strings.TrimSpace(a.query.Get("q")))})
+	}
+	return pg, err
 }
 
 func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -36,6 +37,15 @@ func (c *tasksCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 		return usageError{err}
 	}
 	return c.read(ctx, sqlite.Options{Logger: log}, func(db history.Store) error {
+		var err error
+		r.Query, err = view.ResolveCauses(ctx, view.Stored{TaskReader: db}, r.Query, r.Now)
+		if wrong, ok := errors.AsType[*query.UnknownTaskError](err); ok {
+			text := strings.Join(s.args, " ")
+			return usageError{errors.New(marked(text, wrong.In(text)))}
+		}
+		if err != nil {
+			return err
+		}
 		more, err := c.print(s.out, found(ctx, db, r))
 		if more && err == nil {
 			_, err = fmt.Fprintf(s.err, "The first %d tasks. There are more: --limit 0 prints all.\n", c.Limit)

@@ -50,13 +50,16 @@ func (r *Reader) resolve(q query.Query) query.Query {
 	if r.outboxes == nil {
 		return q
 	}
-	return q.Resolve(func(value string) []string {
+	return q.Resolve(func(f query.Field, value string) ([]string, bool) {
+		if f != query.Outbox {
+			return nil, false
+		}
 		list := r.outboxes.Traces(outboxwatch.Stage(value), maxResolved)
 		ids := make([]string, len(list))
 		for i := range list {
 			ids[i] = list[i].TaskID
 		}
-		return ids
+		return ids, true
 	})
 }
 

@@ -106,6 +106,10 @@ func (r *Reader) complete(c state.View) bool {
 
 // Count returns how many tasks match, exactly up to 10,000. It may be 10 s old.
 func (r *Reader) Count(ctx context.Context, q query.Query) (history.Count, error) {
+	q, err := r.resolveCauses(ctx, q)
+	if err != nil {
+		return history.Count{}, err
+	}
 	if r.outboxes != nil && q.Mentions(query.Outbox) {
 		return r.countOutbox(ctx, q)
 	}

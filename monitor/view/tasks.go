@@ -20,6 +20,10 @@ const (
 // Tasks returns a page of all retained tasks, those in memory and those in the history alike.
 func (r *Reader) Tasks(ctx context.Context, q history.TaskRequest) (history.TaskPage, error) {
 	q.Limit = min(max(q.Limit, 1), maxPage)
+	var err error
+	if q.Query, err = r.resolveCauses(ctx, q.Query); err != nil {
+		return history.TaskPage{}, err
+	}
 	if page, ok := r.tasksInMemory(q); ok {
 		return page, nil
 	}

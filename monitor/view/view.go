@@ -78,6 +78,7 @@ type Reader struct {
 	store  Store
 	now    func() time.Time
 	counts countCache
+	causes causeCache
 	// outboxes of applications, nil if none is watched.
 	outboxes Outboxes
 	acksLate func(worker, task string) (late, ok bool) // nil if unknown

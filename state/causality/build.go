@@ -440,5 +440,6 @@ func (b *builder) finish() {
 	}
 	g.proved = newAdjacency(g.vertices, b.arcs, Proved)
 	g.weak = newAdjacency(g.vertices, b.arcs, Consistent)
+	g.provedBack, g.weakBack = g.proved.reversed(), g.weak.reversed()
 	b.order()
 }

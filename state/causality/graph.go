@@ -59,9 +59,10 @@ type Graph struct {
 	edges   []Edge // by From, then To
 	in, out [][]int32
 
-	proved, weak adjacency // of vertices; weak has the proved ones too
-	rank         []int32
-	order        []Node
+	proved, weak         adjacency // of vertices; weak has the proved ones too
+	provedBack, weakBack adjacency // the same backwards
+	rank                 []int32
+	order                []Node
 }
 
 // lane is one process, and its lives by time. Without evidence that a pid was reused there is one.
@@ -162,13 +163,32 @@ type adjacency struct{ start, to []int32 }
 
 func (a *adjacency) next(v int32) []int32 { return a.to[a.start[v]:a.start[v+1]] }
 
+// reversed returns the graph with all edges turned round.
+func (a *adjacency) reversed() adjacency {
+	back := adjacency{start: make([]int32, len(a.start)), to: make([]int32, len(a.to))}
+	for _, w := range a.to {
+		back.start[w+1]++
+	}
+	for v := 1; v < len(back.start); v++ {
+		back.start[v] += back.start[v-1]
+	}
+	at := slices.Clone(back.start)
+	for v := range int32(len(a.start) - 1) {
+		for _, w := range a.next(v) {
+			back.to[at[w]] = v
+			at[w]++
+		}
+	}
+	return back
+}
+
 // arc is an edge between vertices.
 type arc struct {
 	from, to int32
 	grade    Grade
 }
 
-// newAdjacency returns the arcs of at least a grade, backwards if asked.
+// newAdjacency returns the arcs of at least a grade.
 func newAdjacency(vertices int, arcs []arc, least Grade) adjacency {
 	a := adjacency{start: make([]int32, vertices+1)}
 	for _, e := range arcs {

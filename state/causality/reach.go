@@ -108,13 +108,13 @@ func (g *Graph) Future(n Node, least Grade) Cone { return g.cone(n, least, After
 
 func (g *Graph) cone(n Node, least Grade, r Relation) Cone {
 	c := Cone{grade: make([]Grade, len(g.events))}
-	in, out := g.reach(&g.proved, n)
+	in, out := g.walk(&g.provedBack, n, -1), g.walk(&g.proved, n, -1)
 	if r == After {
 		in, out = out, in
 	}
 	var weakIn, weakOut []bool
 	if least <= Consistent {
-		weakIn, weakOut = g.reach(&g.weak, n)
+		weakIn, weakOut = g.walk(&g.weakBack, n, -1), g.walk(&g.weak, n, -1)
 		if r == After {
 			weakIn, weakOut = weakOut, weakIn
 		}
@@ -151,21 +151,25 @@ func (g *Graph) cone(n Node, least Grade, r Relation) Cone {
 	return c
 }
 
-// reach marks the vertices from which an event can be reached, and those that it reaches.
-func (g *Graph) reach(graph *adjacency, n Node) (to, from []bool) {
-	back := adjacency{start: make([]int32, g.vertices+1), to: make([]int32, len(graph.to))}
-	for _, w := range graph.to {
-		back.start[w+1]++
-	}
-	for v := range g.vertices {
-		back.start[v+1] += back.start[v]
-	}
-	at := append([]int32(nil), back.start...)
-	for v := range int32(g.vertices) {
-		for _, w := range graph.next(v) {
-			back.to[at[w]] = v
-			at[w]++
+// Around returns the ids of the tasks that have an event before one of a task, and of those that have one after: what may
+// have led to something of it, and what it may have led to. All that is at least consistent counts. A task may be both.
+func (g *Graph) Around(id string) (before, after map[string]bool) {
+	before, after = make(map[string]bool), make(map[string]bool)
+	for n := range g.events {
+		if g.events[n].Task != id {
+			continue
+		}
+		past, future := g.Past(Node(n), Consistent), g.Future(Node(n), Consistent)
+		for m := range g.events {
+			if e := &g.events[m]; e.Kind.Task() && e.Task != id {
+				if past.grade[m] != Unknown {
+					before[e.Task] = true
+				}
+				if future.grade[m] != Unknown {
+					after[e.Task] = true
+				}
+			}
 		}
 	}
-	return g.walk(&back, n, -1), g.walk(graph, n, -1)
+	return before, after
 }

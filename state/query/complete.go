@@ -45,6 +45,10 @@ func Complete(text string, cursor int, values func(f Field, part string) []strin
 	if !ok {
 		return nil
 	}
+	if f.Causal() {
+		known := values
+		values = func(_ Field, part string) []string { return known(ID, part) }
+	}
 	start, end = valueAt(text, colon+1, end, cursor)
 	part := unquoted(text[start:cursor])
 	if known := ranked(part, start, end, choices(f, values(f, part))); len(known) > 0 || part == "" {
@@ -158,7 +162,7 @@ func choices(f Field, known []string) []choice {
 		for _, s := range OutboxValues() {
 			all = append(all, choice{text: s, help: outboxHelp(s)})
 		}
-	case f.Type() == Word:
+	case f.Type() == Word, f.Causal():
 		for _, s := range known {
 			all = append(all, choice{text: quoted(f, s), match: s})
 		}

@@ -31,6 +31,10 @@ var fields = [...]field{ //nolint:gochecknoglobals // a constant table
 	Is:         {"is", Set, nil, "what is special about it"},
 	Dup:        {"dup", Set, []string{"duplicate"}, "how it repeats work"},
 	Outbox:     {"outbox", Set, nil, "how far it has come in an application's outbox"},
+	Before:     {"before", Set, nil, "what may have led to a task"},
+	After:      {"after", Set, nil, "what a task may have led to"},
+	Concurrent: {"concurrent", Set, nil, "what nothing orders before or after a task"},
+	Cone:       {"cone", Set, nil, "a task, and all before and after it"},
 	Args:       {"args", Text, nil, "text in its positional arguments"},
 	Kwargs:     {"kwargs", Text, nil, "text in its keyword arguments"},
 	Result:     {"result", Text, nil, "text in its result"},
@@ -67,6 +71,9 @@ func FieldNamed(name string) (Field, bool) {
 	}
 	return 0, false
 }
+
+// Causal reports whether the field has ids of tasks to which a task is causally related.
+func (f Field) Causal() bool { return f >= Before && f <= Cone }
 
 // String returns the name of the field, which is empty for Any.
 func (f Field) String() string {

@@ -69,7 +69,7 @@ func formatValue(f Field, v Value) string {
 		return strings.Join(parts, "*")
 	case v.Match == Contains && f.Type() == Word:
 		return "~" + quoted(f, v.Text)
-	case f.Type() == Set:
+	case f.Type() == Set && !f.Causal():
 		return quoted(f, strings.ToLower(v.Text))
 	default:
 		return quoted(f, v.Text)

@@ -39,7 +39,7 @@ func (f Field) matches(v Value, t *state.Task, now time.Time) bool {
 		if f == Dup {
 			return duplicates(t, v.Text)
 		}
-		if f == Outbox {
+		if f == Outbox || f.Causal() {
 			return false // see Query.Resolve
 		}
 		return Marked(t, v.Text)

@@ -49,6 +49,9 @@ func value(f query.Field) *rapid.Generator[query.Value] {
 				calls := []string{"0123456789abcdef0123456789abcdef", "ffffffffffffffffffffffffffffffff"}
 				return query.Value{Match: query.Exact, Text: rapid.SampledFrom(append(query.DupValues(), calls...)).Draw(t, "dup")}
 			}
+			if f.Causal() {
+				return query.Value{Match: query.Exact, Text: rapid.SampledFrom([]string{"a", "A", "a b", "OR"}).Draw(t, "task")}
+			}
 			if f == query.Outbox {
 				return query.Value{Match: query.Exact, Text: rapid.SampledFrom(query.OutboxValues()).Draw(t, "outbox")}
 			}

@@ -122,6 +122,9 @@ func setValue(f Field, w word) (Value, *Error) {
 		}
 		return Value{Match: Exact, Text: strings.ToUpper(text)}, nil
 	}
+	if f.Causal() {
+		return Value{Match: Exact, Text: text}, nil
+	}
 	text = strings.ToLower(text)
 	if f == Dup {
 		return dupValue(text)

@@ -177,6 +177,9 @@ func (d random) value(f query.Field) query.Value {
 		if f == query.Dup {
 			return query.Value{Match: query.Exact, Text: d.dup()}
 		}
+		if f.Causal() {
+			return query.Value{Match: query.Exact, Text: d.word(query.ID)}
+		}
 		if f == query.Outbox {
 			return query.Value{Match: query.Exact, Text: pick(d, query.OutboxValues())}
 		}

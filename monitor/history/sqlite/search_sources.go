@@ -133,7 +133,7 @@ func (c *compiler) termSources(ctx context.Context, t query.Term) ([]source, err
 		return isSources(t.Values), nil
 	case t.Field == query.Dup:
 		return dupSources(t.Values), nil
-	case t.Field == query.Outbox:
+	case t.Field == query.Outbox || t.Field.Causal():
 		return nil, nil
 	case byState(t.Field):
 		plans, err := c.statePlans(ctx, []query.Expr{t})

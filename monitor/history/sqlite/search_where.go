@@ -133,7 +133,7 @@ func (c *compiler) term(ctx context.Context, t query.Term) (condition, error) {
 		return isCondition(t.Values), nil
 	case t.Field == query.Dup:
 		return dupCondition(t.Values), nil
-	case t.Field == query.Outbox:
+	case t.Field == query.Outbox || t.Field.Causal():
 		return never, nil // not resolved
 	case t.Field.Type() == query.Text:
 		return c.textCondition(ctx, t)

@@ -34,7 +34,7 @@ func graph(h *truth.History) (*causality.Graph, []*truth.Event) {
 
 func TestNoProvedRelationIsFalse(t *testing.T) {
 	t.Parallel()
-	related, across, before := 0, 0, 0 // pairs proved, those across processes, and all that are true of these
+	related, across, before := 0, 0, 0       // pairs proved, those across processes, and all that are true of these
 	edges := map[causality.EdgeKind][2]int{} // true ones, and proved ones among these
 	for seed := range histories() {
 		h := truth.Generate(seed)
