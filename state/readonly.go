@@ -18,6 +18,7 @@ type View interface {
 	Changed(id string) bool
 	UnsavedTasks(from *Position, newer bool, n int) []Task
 	UnsavedEvents(n int) map[string][]byte
+	UnsavedOf(root string, n int) []string
 }
 
 var _ View = (*Cluster)(nil)

@@ -155,6 +155,21 @@ func (c *Cluster) UnsavedEvents(n int) map[string][]byte {
 	return all
 }
 
+// UnsavedOf returns the ids of at most n tasks of a root, its own included, that have changed since they were saved.
+func (c *Cluster) UnsavedOf(root string, n int) []string {
+	k, _ := key(root)
+	var ids []string
+	for _, rows := range [][]uint32{c.saving, c.unsaved.rows[c.unsaved.head:]} {
+		for _, i := range rows {
+			r := c.rows.at(i)
+			if len(ids) < n && (r.id == k || r.relation != 0 && c.relations.at(r.relation).root == k) {
+				ids = append(ids, c.id(r))
+			}
+		}
+	}
+	return ids
+}
+
 // fifo is a queue of rows.
 type fifo struct {
 	rows []uint32

@@ -78,6 +78,7 @@ func (l Layout) entries() []entry {
 	list := []entry{
 		{SectionOverview, "layout-dashboard", "Overview", string(l.path("/"))},
 		{SectionTasks, "list-checks", "Tasks", string(l.path("/tasks"))},
+		{SectionWorkflows, "workflow", "Workflows", string(l.path(WorkflowsPath))},
 		{SectionFailures, "bug", "Failures", string(l.path("/failures"))},
 	}
 	if !l.HidesPayload {

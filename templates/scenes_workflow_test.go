@@ -1,6 +1,9 @@
 package templates_test
 
 import (
+	"strings"
+
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
@@ -19,9 +22,22 @@ func workflowScenes() map[string]scene {
 	})
 	cut.Size, cut.AtLeast = 10_000, true
 
+	listed := layout(templates.SectionWorkflows, "/workflows")
+	list := templates.Workflows{Older: "/ops/workflows?cursor=3", All: "/ops/workflows", Statuses: []templates.WorkflowChoice{{Href: "/ops/workflows"}, {Status: workflow.Failed, Href: "/ops/workflows?state=failed"}}}
+	for i, s := range []workflow.Summary{
+		{Tasks: 20, Over: 7, Failed: 1, StartedAt: noon}, {Tasks: 5_000, Over: 5_000, StartedAt: noon, EndedAt: noon + 90*second},
+		{Tasks: 3, Over: 3, Failed: 2, Lost: 1, StartedAt: noon, EndedAt: noon + second}, {Tasks: 2, Over: 2, Lost: 1},
+	} {
+		list.Workflows = append(list.Workflows, history.WorkflowSummary{Summary: s, Root: strings.Repeat("r", i+1), Name: "shop.order"})
+	}
+	list.Workflows = append(list.Workflows, history.WorkflowSummary{Root: evil, Name: evil}, history.WorkflowSummary{Root: "0b75f1a2-0000"})
+
 	return map[string]scene{
-		"workflow":         {shown, waterfall(order())},
-		"workflow-hostile": {shown, waterfall(cut)},
+		"workflows":          {listed, list},
+		"workflows-none":     {dark(listed), templates.Workflows{}},
+		"workflows-no-match": {listed, templates.Workflows{Status: workflow.Lost, Name: evil, All: "/ops/workflows"}},
+		"workflow":           {shown, waterfall(order())},
+		"workflow-hostile":   {shown, waterfall(cut)},
 	}
 }
 

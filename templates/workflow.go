@@ -2,7 +2,6 @@ package templates
 
 import (
 	"cmp"
-	"net/url"
 
 	"github.com/a-h/templ"
 
@@ -25,19 +24,7 @@ type WorkflowTab interface {
 func (v Workflow) Page(l Layout) templ.Component { return workflowPage(l, v) }
 
 // Title is the name of the root task, in words if it is not known.
-func (v Workflow) Title() string {
-	for _, t := range v.Workflow.Tasks[:min(len(v.Workflow.Tasks), 1)] {
-		if t.ID == v.Workflow.Root {
-			return cmp.Or(t.Name, "Workflow")
-		}
-	}
-	return "Workflow"
-}
-
-// WorkflowPath is the address of a workflow's page, below the prefix.
-func WorkflowPath(root string) string { return "/workflows/" + url.PathEscape(root) }
-
-func (u URLs) workflow(root string) templ.SafeURL { return u.path(WorkflowPath(root)) }
+func (v Workflow) Title() string { return cmp.Or(v.Workflow.Name(), "Workflow") }
 
 // workflowStatus is how the status of a workflow looks.
 func workflowStatus(s workflow.Status) (icon, class, word string) {

@@ -46,7 +46,7 @@ func (p *workflowPages) loadWorkflow(ctx context.Context, a address) (page, erro
 		return page{}, unknown(templates.Problem{
 			Title:   "Unknown workflow",
 			Message: "No retained task has the root " + a.name + ".",
-			Back:    p.urls.Prefix + "/tasks", BackText: "All tasks",
+			Back:    p.urls.Prefix + templates.WorkflowsPath, BackText: "All workflows",
 		})
 	}
 	if err != nil {

@@ -26,6 +26,7 @@ type Store interface {
 	RollupReader
 	FailureGroups
 	Duplicates
+	Workflows
 	Views
 	Retention
 	Outbox

@@ -45,6 +45,7 @@ type History interface {
 	history.Views
 	history.RollupReader
 	history.Duplicates
+	history.Workflows
 
 	// Values returns at most limit values of a field that contain part, regardless of case.
 	Values(ctx context.Context, f query.Field, part string, limit int) ([]string, error)

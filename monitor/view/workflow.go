@@ -5,37 +5,82 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/workflow"
-	"github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/state"
 )
 
 // Workflow returns the tasks of a root, or history.ErrNotFound if none is retained. Of more than workflow.MaxTasks it
-// returns those that changed last.
+// returns those that changed first, and the root.
 func (r *Reader) Workflow(ctx context.Context, root string) (workflow.Workflow, error) {
-	request := history.TaskRequest{Query: query.New(query.Equal(query.Root, root)), Limit: maxPage, Now: r.now()}
-	var tasks []workflow.Task
-	for {
-		page, err := r.Tasks(ctx, request)
-		if err != nil {
-			return workflow.Workflow{}, err
-		}
-		for i := range page.Tasks {
-			tasks = append(tasks, workflow.Of(&page.Tasks[i]))
-		}
-		if request.From = page.Next; page.Next == nil || len(tasks) >= workflow.MaxTasks {
-			break
-		}
+	var fresh []string
+	r.source.View(func(c state.View) { fresh = c.UnsavedOf(root, workflow.MaxTasks) })
+	l := workflowTasks{ids: make(map[string]bool, len(fresh)), tasks: make([]workflow.Task, 0, len(fresh))}
+	for chunk := fresh; len(chunk) > 0; chunk = chunk[min(len(chunk), maxPage):] {
+		r.source.View(func(c state.View) { l.addFresh(c, chunk[:min(len(chunk), maxPage)]) })
 	}
-	if len(tasks) == 0 {
-		return workflow.Workflow{}, history.ErrNotFound
-	}
-	w := workflow.Assemble(root, tasks)
-	if request.From == nil {
-		return w, nil
-	}
-	n, err := r.Count(ctx, request.Query)
+	var reader state.Reader
+	stored := 0
+	total, err := r.store.WorkflowTasks(ctx, root, workflow.MaxTasks, func(id string, events []byte) error {
+		stored++
+		if l.ids[id] {
+			return nil
+		}
+		t, err := reader.Task(id, events)
+		if err == nil {
+			l.add(&t)
+		}
+		return err
+	})
 	if err != nil {
 		return workflow.Workflow{}, err
 	}
-	w.Size, w.AtLeast = max(n.N, w.Size), !n.Exact
+	if len(l.tasks) == 0 {
+		return workflow.Workflow{}, history.ErrNotFound
+	}
+	l.current(r)
+	w := workflow.Assemble(root, l.tasks)
+	w.Size = max(total, len(w.Tasks))
+	w.AtLeast = total > stored && len(fresh) > 0 // of those, some may be stored too
 	return w, nil
+}
+
+// workflowTasks gathers the tasks of a workflow.
+type workflowTasks struct {
+	ids   map[string]bool
+	tasks []workflow.Task
+}
+
+func (l *workflowTasks) add(t *state.Task) {
+	l.ids[t.ID] = true
+	if len(l.tasks) < workflow.MaxTasks {
+		l.tasks = append(l.tasks, workflow.Of(t))
+	}
+}
+
+func (l *workflowTasks) addFresh(c state.View, ids []string) {
+	for _, id := range ids {
+		if t, ok := c.Task(id); ok {
+			l.add(&t)
+		}
+	}
+}
+
+// current replaces unfinished tasks with what memory knows of them: only that tells whether they are orphaned.
+func (l *workflowTasks) current(r *Reader) {
+	for rest := l.tasks; len(rest) > 0; rest = rest[min(len(rest), maxPage):] {
+		r.source.View(func(c state.View) {
+			for i := range rest[:min(len(rest), maxPage)] {
+				if t := &rest[i]; !t.Over() {
+					if now, ok := c.Task(t.ID); ok {
+						*t = workflow.Of(&now)
+					}
+				}
+			}
+		})
+	}
+}
+
+// Workflows returns a page of the list of workflows. Tasks that are not saved yet do not count.
+func (r *Reader) Workflows(ctx context.Context, q history.WorkflowRequest) (history.WorkflowPage, error) {
+	q.Limit = min(max(q.Limit, 1), maxPage)
+	return r.store.Workflows(ctx, q)
 }

@@ -60,12 +60,20 @@ type Execution struct {
 	EndedAt    int64
 }
 
+// Name is the name of the root task, empty if it is not known.
+func (w *Workflow) Name() string {
+	if len(w.Tasks) > 0 && w.Tasks[0].ID == w.Root {
+		return w.Tasks[0].Name
+	}
+	return ""
+}
+
 // Of returns a task of the list without its payload.
 func Of(t *state.Task) Task {
 	w := Task{
 		ID: t.ID, Name: text(t.Name), State: t.State, RootID: text(t.RootID), ParentID: text(t.ParentID),
 		Client: text(t.Client), Queue: text(t.Queue), SentAt: t.SentAt, Updated: t.UpdatedAt,
-		Lost: t.Lost != nil, Ignored: t.Dismissed != nil, Parent: -1,
+		Lost: t.Lost != nil || t.Orphaned, Ignored: t.Dismissed != nil, Parent: -1,
 	}
 	if w.ParentID == w.ID { // a retry names itself
 		w.ParentID = ""

@@ -62,6 +62,8 @@ func asking(group, call string) map[string][]asked {
 		"get-failure":          {{200, "/failures/" + group, "", nil}, {404, "/failures/none", "", nil}},
 		"resolve-failure":      {{200, "/failures/" + group + "/resolve", "", nil}, {404, "/failures/none/resolve", "", nil}},
 		"reopen-failure":       {{200, "/failures/" + group + "/reopen", "", nil}, {404, "/failures/none/reopen", "", nil}},
+		"list-workflows":       {{200, "/workflows?state=running&name=shop.add&limit=1", "", nil}, {200, "/workflows", "", nil}},
+		"get-workflow":         {{200, "/workflows/" + taskID, "", nil}, {404, "/workflows/none", "", nil}},
 		"list-duplicates":      {{200, "/duplicates?verdict=rerun&name=shop.add&limit=1", "", nil}, {200, "/duplicates?sort=tasks", "", nil}},
 		"get-duplicate":        {{200, "/duplicates/" + call, "", nil}, {200, "/duplicates/" + call + "?tasks=1", "", nil}, {404, "/duplicates/none", "", nil}},
 		"list-duplicate-rules": {{200, "/duplicates/rules", "", nil}},

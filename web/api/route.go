@@ -126,6 +126,7 @@ func (a *api) register(h huma.API) {
 	a.registerViews(h)
 	a.registerFailures(h)
 	a.registerDuplicates(h)
+	a.registerWorkflows(h)
 	a.registerExclude(h)
 	a.registerSeries(h)
 	a.registerPublish(h)

@@ -32,6 +32,7 @@ type Backend interface {
 	Duplicates(ctx context.Context, r history.DuplicateRequest) (view.DuplicatePage, error)
 	DuplicateGroup(ctx context.Context, key history.DuplicateKey, limit int) (view.DuplicateGroup, error)
 	Workflow(ctx context.Context, root string) (workflow.Workflow, error)
+	Workflows(ctx context.Context, r history.WorkflowRequest) (history.WorkflowPage, error)
 	History() view.History
 }
 

@@ -250,6 +250,7 @@ func (c storeTest) saveInSteps(seed uint64, n int) []state.Task {
 func (c storeTest) groupDuplicates(seed uint64) {
 	tasks := c.saveInSteps(seed, 80)
 	c.expectDuplicates(tasks)
+	c.expectWorkflows(tasks)
 	c.expectMarks(tasks)
 	all := c.groups(history.DuplicateRequest{}, 7)
 	for _, r := range []history.DuplicateRequest{
@@ -286,6 +287,7 @@ func (c storeTest) pruneDuplicates(history.RetentionRules) {
 		gone := c.prune(now)
 		tasks = slices.DeleteFunc(tasks, func(t state.Task) bool { return slices.Contains(gone, t.ID) })
 		c.expectDuplicates(tasks)
+		c.expectWorkflows(tasks)
 	}
 }
 

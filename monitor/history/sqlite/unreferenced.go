@@ -41,7 +41,7 @@ func symbolQueries() []string {
 		`SELECT DISTINCT worker FROM tasks`, `SELECT DISTINCT queue FROM tasks`, `SELECT DISTINCT client FROM tasks`,
 		`SELECT DISTINCT exchange FROM tasks`, `SELECT DISTINCT routing_key FROM tasks`,
 		`SELECT DISTINCT name FROM former_names`,
-		`SELECT DISTINCT name FROM duplicates`, `SELECT DISTINCT name FROM ungrouped`,
+		`SELECT DISTINCT name FROM duplicates`, `SELECT DISTINCT name FROM ungrouped`, `SELECT DISTINCT name FROM workflows`,
 		`SELECT DISTINCT name FROM rollups`, `SELECT DISTINCT worker FROM rollups`, `SELECT DISTINCT queue FROM rollups`,
 	}
 }
