@@ -13,6 +13,11 @@ import (
 
 // schema15 turns a new file into one of schema 15.
 const schema15 = `
+	DROP TRIGGER workflow_task_added;
+	DROP TRIGGER workflow_task_removed;
+	DROP TRIGGER workflow_task_changed;
+	DROP TRIGGER workflow_task_moved;
+	DROP TABLE workflows;
 	DROP TABLE alert_rules;
 	DROP TABLE alert_firings;
 	DROP TABLE alert_records;
