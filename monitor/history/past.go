@@ -15,8 +15,8 @@ type PastReader interface {
 	// ActiveSince calls f with the saved events of the unfinished tasks of which nothing was received after the instant, in
 	// the same way.
 	ActiveSince(ctx context.Context, at int64, limit int, f func(id string, events []byte) error) (more bool, err error)
-	// ChangedBetween calls f with the saved events of the tasks whose newest event was received after from and by to, in the
-	// same way.
+	// ChangedBetween calls f with the saved events of the tasks whose newest event was received after from and by to. If
+	// there are more than limit it calls f with none.
 	ChangedBetween(ctx context.Context, from, to int64, limit int, f func(id string, events []byte) error) (more bool, err error)
 	// Snapshot returns what was known at an instant beside tasks.
 	Snapshot(ctx context.Context, at int64) (Snapshot, error)

@@ -15,7 +15,7 @@ import (
 // Bounds of what is read for one instant.
 const (
 	maxDivided = 10_000 // tasks that the instant divides, and as many that were unfinished
-	maxLately  = 5_000  // tasks that changed since the snapshot before it
+	maxLately  = 2_000  // tasks that changed since the snapshot before it
 )
 
 // Errors of At and of what a Past cannot tell.
@@ -31,6 +31,7 @@ type Past struct {
 	at       int64
 	snapshot history.Snapshot
 	unsaved  map[string][]byte // tasks that the store does not have as they are
+	around   map[string][]byte // events of the tasks that the instant divides
 	divided  []state.Task      // tasks of which something was received later, as they were
 	cluster  *state.Cluster    // with the workers, and the tasks that were not finished
 	counts   state.Counts
@@ -125,7 +126,11 @@ func (p *Past) readTasks(ctx context.Context) (cut bool, err error) {
 			return f(id, events)
 		}
 	}
-	more, err := p.store.TasksAround(ctx, p.at, maxDivided, saved(add))
+	p.around = make(map[string][]byte)
+	more, err := p.store.TasksAround(ctx, p.at, maxDivided, saved(func(id string, events []byte) error {
+		p.around[id] = events
+		return add(id, events)
+	}))
 	if err != nil {
 		return false, err
 	}
@@ -200,9 +205,15 @@ func (p *Past) count(ctx context.Context) (exact bool, err error) {
 	if err != nil || more {
 		return false, err
 	}
-	if more, err = p.store.TasksAround(ctx, p.at, maxLately, once); err != nil || more {
-		return false, err
+	if len(p.around) > maxLately {
+		return false, nil
 	}
+	for id, events := range p.around {
+		if err := once(id, events); err != nil {
+			return false, err
+		}
+	}
+	p.around = nil
 	for _, c := range changes {
 		bump(&p.counts, c.before, -1)
 		bump(&p.counts, c.after, 1)

@@ -58,7 +58,11 @@ func (d *DB) ActiveSince(ctx context.Context, at int64, limit int, f func(id str
 // ChangedBetween calls f with the saved events of the tasks whose newest event was received after from and by to.
 func (d *DB) ChangedBetween(ctx context.Context, from, to int64, limit int, f func(id string, events []byte) error) (more bool, err error) {
 	const changed = `SELECT task FROM tasks INDEXED BY tasks_by_receipt WHERE final IN (0, 1, 2) AND ` + lastReceipt + ` > ? AND ` + lastReceipt + ` <= ? LIMIT ?`
-	return d.eachTask(ctx, changed, limit, f, from, to, limit+1)
+	n, err := number[int](ctx, d.read, `SELECT count(*) FROM (`+changed+`)`, from, to, limit+1)
+	if err != nil || n > limit {
+		return n > limit, wrap("read past", err)
+	}
+	return d.eachTask(ctx, changed, limit, f, from, to, limit)
 }
 
 // eachTask calls f with the events of the first tasks that a statement selects, and reports whether it selects more.
@@ -160,15 +164,16 @@ func (d *DB) Snapshot(ctx context.Context, at int64) (s history.Snapshot, err er
 type snapshotSpan struct{ age, clock, body time.Duration }
 
 // snapshotSpans returns the spans, the youngest first. Beyond the last, snapshots are removed.
-func snapshotSpans() [3]snapshotSpan {
+func snapshotSpans() [4]snapshotSpan {
 	const day = 24 * time.Hour
-	return [3]snapshotSpan{
-		{2 * time.Hour, 0, time.Minute}, {2 * day, 30 * time.Second, 10 * time.Minute}, {400 * day, 10 * time.Minute, time.Hour},
+	return [4]snapshotSpan{
+		{2 * time.Hour, 0, time.Minute}, {2 * day, 30 * time.Second, 5 * time.Minute},
+		{35 * day, 2 * time.Minute, 10 * time.Minute}, {400 * day, 10 * time.Minute, time.Hour},
 	}
 }
 
 // maxBody is the size of a snapshot beyond which it is taken less often than once a minute, in proportion.
-const maxBody = 32 << 10
+const maxBody = 8 << 10
 
 // takeSnapshot keeps a snapshot of a checkpoint that was just saved.
 func (t *tx) takeSnapshot(at int64, c *history.Checkpoint) error {
