@@ -290,12 +290,22 @@ func (o Options) healthAction() auth.Action {
 
 // newAPI returns the API.
 func (h *Handler) newAPI(o Options, p *pages) http.Handler {
+	var past func(ctx context.Context, at time.Time, hides bool) (api.Backend, error)
+	if p.times != nil {
+		past = func(ctx context.Context, at time.Time, hides bool) (api.Backend, error) {
+			then, err := p.times.at(ctx, at)
+			if err != nil {
+				return nil, err
+			}
+			return p.times.backend(then, hides), nil
+		}
+	}
 	var audited func(context.Context) audit.Report
 	if p.audits != nil {
 		audited = p.audits.audited
 	}
 	return api.New(api.Options{
-		Audit: audited, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers,
+		Audit: audited, Past: past, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers,
 		ReadOnly: o.ReadOnly, Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger, Challenge: h.challenge,
 		AuditLog: o.AuditLog, Redactor: o.Redactor,
 	})

@@ -57,6 +57,8 @@ type Options struct {
 	ReadOnly    bool
 	// Hidden is read in place of Backend for those who may not see payloads, and hides them. Nil lets all see them.
 	Hidden Backend
+	// Past reads an instant, without payloads if hides; nil leaves times past out.
+	Past func(ctx context.Context, at time.Time, hides bool) (Backend, error)
 	// AuditLog and Redactor are as in web.Options.
 	AuditLog history.AuditLog
 	Redactor *redact.Redactor
@@ -79,8 +81,9 @@ type api struct {
 	appOutboxes *outboxwatch.Watcher
 	peers       *peers.Peers // nil if read-only
 	readOnly    bool
-	hides       bool             // payloads
-	auditLog    history.AuditLog // nil records nothing
+	hides       bool                                                                 // payloads
+	past        func(ctx context.Context, at time.Time, hides bool) (Backend, error) // nil if it cannot be read
+	auditLog    history.AuditLog                                                     // nil records nothing
 	redactor    *redact.Redactor
 	settings    func(ctx context.Context) audit.Report
 	challenge   func(w http.ResponseWriter)
@@ -105,7 +108,7 @@ func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 	a := &api{
 		backend: o.Backend, commands: o.Commands, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
 		challenge: o.Challenge, prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
-		hides: hides, auditLog: o.AuditLog, redactor: o.Redactor,
+		hides: hides, past: o.Past, auditLog: o.AuditLog, redactor: o.Redactor,
 	}
 	if a.redactor == nil {
 		a.redactor = redact.Default()
@@ -121,7 +124,7 @@ func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 	}
 	mux := chi.NewMux()
 	mux.Use(byPayload(hidden), a.recovered, negotiated)
-	guarded := adapter{mux, a.refuse}
+	guarded := adapter{mux, a.refuse, a.asOf}
 	mux.NotFound(a.signedIn(func(w http.ResponseWriter, _ *http.Request) {
 		problem(http.StatusNotFound, "No such resource; openapi.json lists all resources.").write(w)
 	}))

@@ -25,6 +25,7 @@ type adapter struct {
 	*chi.Mux
 
 	refuse func(w http.ResponseWriter, why *auth.Error)
+	asOf   func(w http.ResponseWriter, r *http.Request, op *huma.Operation) // answers requests for an instant
 }
 
 // actionKey is that of an operation's metadata with its action.
@@ -57,6 +58,10 @@ func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
 		}
 		if rest != "" {
 			r.SetPathValue(rest, chi.URLParam(r, "*"))
+		}
+		if op.Method == http.MethodGet && r.URL.Query().Has(paramAt) && op.OperationID != "suggest" { // whose at is a place in a text
+			a.asOf(w, r, op)
+			return
 		}
 		h(&statusContext{humaContext: humachi.NewContext(op, r, w)})
 	}
@@ -98,6 +103,9 @@ func operation(h huma.API, action auth.Action, id, path, summary string, statuse
 	common := []int{http.StatusBadRequest, http.StatusUnauthorized, http.StatusNotAcceptable, http.StatusInternalServerError}
 	if !(auth.Audience{Role: auth.Viewer}).Allows(action) {
 		common = append(common, http.StatusForbidden)
+	}
+	if lasting(id) {
+		op.Parameters = append(op.Parameters, atParam())
 	}
 	for _, s := range append(statuses, common...) {
 		op.Responses[strconv.Itoa(s)] = &huma.Response{

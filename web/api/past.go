@@ -1,0 +1,79 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/go-chi/chi/v5"
+
+	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/web/fair"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+const paramAt = "at"
+
+// lasting reports whether an operation can answer as of an instant. Others read what is inspected, counted or stored as it
+// is now.
+func lasting(id string) bool {
+	return slices.Contains([]string{
+		"list-tasks", "get-task", "list-task-events", "export-tasks", "list-workers", "get-worker", "get-overview", "get-series",
+	}, id)
+}
+
+// atParam describes the parameter of operations that can answer as of an instant.
+func atParam() *huma.Param {
+	return &huma.Param{
+		Name: paramAt, In: "query", Example: "2026-09-21T14:03:22.120000Z", Schema: &huma.Schema{Type: huma.TypeString},
+		Description: "Instant as of which to answer, by when Umbel received events: a time, or the seconds since 1970 UTC.",
+	}
+}
+
+// asOf answers a request for an instant.
+func (a *api) asOf(w http.ResponseWriter, r *http.Request, op *huma.Operation) {
+	q := r.URL.Query()
+	given := q[paramAt]
+	switch {
+	case !lasting(op.OperationID) || a.past == nil:
+		problem(http.StatusBadRequest, "This resource is known only as it is now: leave out at.").write(w)
+		return
+	case len(given) > 1:
+		problem(http.StatusBadRequest, "at may be given only once.").write(w)
+		return
+	}
+	at, err := query.ParseInstant(given[0], a.now())
+	if err != nil {
+		problem(http.StatusBadRequest, strings.ToUpper(err.Error()[:1])+err.Error()[1:]+".").write(w)
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), readTimeout)
+	defer cancel()
+	backend, err := a.past(ctx, at, a.hides)
+	switch {
+	case errors.Is(err, view.ErrFuture):
+		problem(http.StatusBadRequest, "At is in the future.").write(w)
+		return
+	case errors.Is(err, fair.ErrBusy):
+		w.Header().Set("Retry-After", "5")
+		problem(http.StatusServiceUnavailable, "Your earlier searches are still running.").write(w)
+		return
+	case err != nil:
+		a.logger.ErrorContext(r.Context(), "read past", "error", err)
+		problem(http.StatusServiceUnavailable, "The history is unavailable.").write(w)
+		return
+	}
+	o := Options{
+		Backend: backend, ReadOnly: true, Prefix: a.prefix, Now: func() time.Time { return at }, Logger: a.logger, Challenge: a.challenge,
+		AuditLog: a.auditLog, Redactor: a.redactor,
+	}
+	q.Del(paramAt)
+	then := r.Clone(context.WithValue(r.Context(), chi.RouteCtxKey, (*chi.Context)(nil)))
+	then.URL = &url.URL{Path: strings.TrimPrefix(r.URL.Path, "/api/v1"), RawPath: strings.TrimPrefix(r.URL.RawPath, "/api/v1"), RawQuery: q.Encode()}
+	o.serve(a.hides, nil).ServeHTTP(w, then)
+}
