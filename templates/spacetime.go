@@ -59,7 +59,7 @@ func (v SpaceTime) layOut(URLs) drawnSpaceTime {
 	out := drawnSpaceTime{}
 	lanes := make(map[[2]int]int) // by process and life
 	index := make(map[causality.Node]int, len(drawn))
-	at := int64(0)
+	at, names := int64(0), v.names()
 	for i, n := range drawn {
 		e := g.Event(n)
 		process, life := g.Process(n)
@@ -77,6 +77,7 @@ func (v SpaceTime) layOut(URLs) drawnSpaceTime {
 				out.Uncorrected = append(out.Uncorrected, h)
 			}
 		}
+		e.Name = cmp.Or(e.Name, names[e.Task])
 		d.Events = append(d.Events, v.event(e, lane, i, at))
 	}
 	out.Inversions = v.arrows(&d, index)
@@ -105,6 +106,8 @@ func laneOf(e causality.Event, life int) laneName {
 	switch {
 	case e.Kind == causality.Command:
 		return laneName{"Umbel", "control"}
+	case e.Kind == causality.Reply:
+		return laneName{l.Name, "replies"}
 	case e.Process.PID != 0:
 		l.Process = "pid " + strconv.FormatInt(e.Process.PID, 10)
 	case strings.HasPrefix(l.Name, "gen"):
@@ -139,6 +142,17 @@ func hostOf(node string) string {
 	return host
 }
 
+// names are the names of tasks, which few of their events have.
+func (v SpaceTime) names() map[string]string {
+	names := make(map[string]string)
+	for n := range v.Graph.Len() {
+		if e := v.Graph.Event(causality.Node(n)); e.Name != "" {
+			names[e.Task] = e.Name
+		}
+	}
+	return names
+}
+
 // event draws one event.
 func (v SpaceTime) event(e causality.Event, lane, i int, at int64) spacetime.Event {
 	what := strings.TrimPrefix(e.Type, "task-")
@@ -147,9 +161,9 @@ func (v SpaceTime) event(e causality.Event, lane, i int, at int64) spacetime.Eve
 	}
 	switch {
 	case e.Kind == causality.Command:
-		d.Text, d.Under = "command", []string{"command"}
+		d.Text, d.Under = e.Name, []string{"command"}
 	case e.Kind == causality.Reply:
-		d.Text, d.Under = "reply", []string{"reply"}
+		d.Text, d.Under = "reply: "+e.Name, []string{"reply"}
 	case e.Task != "":
 		d.Text += " of " + strings.TrimSpace(e.Name+" "+shortID(e.Task))
 	}
@@ -212,9 +226,12 @@ func (d drawnSpaceTime) cut() string {
 	return "The first " + number(len(d.Rows)) + " events are drawn, of " + number(len(d.Rows)+d.Omitted) + "."
 }
 
+// ControlHost stands for the host of Umbel where it sends commands.
+const ControlHost = "umbel control"
+
 // Offsets returns how far the clocks of hosts are ahead, by those of their workers, of which the narrowest is taken.
 func Offsets(workers []state.Worker) map[string]int64 {
-	offsets := make(map[string]int64)
+	offsets := map[string]int64{ControlHost: 0}
 	slices.SortFunc(workers, func(a, b state.Worker) int { return cmp.Compare(a.Name, b.Name) })
 	for _, w := range workers {
 		if _, known := offsets[hostOf(w.Name)]; !known && w.ClockOffsetMicros != nil {

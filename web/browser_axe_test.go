@@ -29,6 +29,7 @@ func axePages() []string {
 		"/act/publish", "/act/exclude?name=billing.charge", "/act/exclude?name=billing.charge&check=1&fields=x", "/act/task?action=terminate&id=task-02", "/act/task?action=retry&id=task-28",
 		"/act/worker?method=pool_grow&worker=celery%40a", "/act/worker?method=shutdown&worker=celery%40a", "/act/purge?queue=mail",
 		"/locks", "/act/release?key=qo_stuck",
+		"/workflows/r", "/workflows/r?tab=graph", "/workflows/r?tab=spacetime", "/workflows/r?order=time&tab=spacetime",
 		"/tasks/nope", "/nothing",
 	}
 	for _, tab := range []string{"now", "history", "queues", "tasks", "config", "system", "clock", "commands"} {
@@ -52,6 +53,7 @@ func TestBrowserAccessibility(t *testing.T) {
 	s, c := newWorkersServer(t)
 	c.auditable()
 	lately(s)
+	s.backend.backend.Apply(treeEvents(8)...)
 	request := command.ControlRequest{Method: "pool_grow", Arguments: map[string]any{"n": 1}, Workers: []string{"celery@a"}}
 	if _, err := c.commands.Control(t.Context(), command.Caller{}, request); err != nil {
 		t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/internal/spacetime"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/workflow"
@@ -24,6 +25,7 @@ const (
 	orderByTime  = "time"
 	maxParents   = 10 // tasks of other parts of a workflow that are drawn for what they have sent
 	maxCalled    = 20 // tasks that a task has sent which are drawn with it
+	maxReplies   = 20 // replies to one command
 )
 
 // diagram collects the events of tasks until there are as many as are drawn.
@@ -132,11 +134,33 @@ func identity(t *workflow.Task) *state.Task {
 	return s
 }
 
-// spaceTime is the diagram of a task, of the one that sent it and of those that it sent.
-func (p *taskPage) spaceTime(ctx context.Context, t *state.Task, timed bool) (templates.SpaceTime, error) {
+// commandEvents are when a control command was sent, and the replies to it. A reply does not say which process of its node
+// sent it, so it has a lane of its own.
+func commandEvents(c *history.Command) []causality.Event {
+	if c.SentAt.IsZero() {
+		return nil
+	}
+	ticket := "command " + strconv.FormatInt(c.ID, 10)
+	events := []causality.Event{{
+		Kind: causality.Command, Process: clock.Process{Hostname: templates.ControlHost}, Stamp: clock.Stamp{Micros: c.SentAt.UnixMicro()},
+		Task: ticket, Name: c.Summary, Type: "command",
+	}}
+	for _, r := range c.Replies[:min(len(c.Replies), maxReplies)] {
+		events = append(events, causality.Event{
+			Kind: causality.Reply, Process: clock.Process{Hostname: r.Node, PID: -1}, Clock: r.Clock, Task: ticket, Name: c.Summary, Type: "reply",
+		})
+	}
+	return events
+}
+
+// spaceTime is the diagram of a task, of the one that sent it, of those that it sent, and of commands about it.
+func (p *taskPage) spaceTime(ctx context.Context, t *state.Task, commands []history.Command, timed bool) (templates.SpaceTime, error) {
 	d := p.newDiagram()
 	if _, err := d.add(ctx, t, true); err != nil {
 		return templates.SpaceTime{}, err
+	}
+	for i := range commands {
+		d.events = append(d.events, commandEvents(&commands[i])...)
 	}
 	near, parents := t.Children[:min(len(t.Children), maxCalled)], 0
 	if t.ParentID != nil && *t.ParentID != t.ID {

@@ -60,11 +60,12 @@ func (s *fakeResults) times() int {
 	return s.calls
 }
 
-// beside runs test with pages that read results from s, in a synctest bubble.
-func beside(t *testing.T, s *fakeResults, test func(t *testing.T, h http.Handler)) {
+// beside runs test with pages that read results from s, in a synctest bubble, after some events.
+func beside(t *testing.T, s *fakeResults, test func(t *testing.T, h http.Handler), events ...*state.Event) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		b := newBackend(t, state.Options{})
+		b.Apply(events...)
 		o, err := command.New(command.Options{Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: b.DB, Tasks: b, Results: s, ReadOnly: true})
 		if err != nil {
 			t.Fatal(err)

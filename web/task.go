@@ -46,7 +46,7 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	v.Alike = p.failures.of(ctx, &v.Task)
 	v.Repeats = p.repeated.of(ctx, id)
 	timed := a.query.Get(paramOrder) == orderByTime
-	if v.SpaceTime, err = p.spaceTime(ctx, &v.Task, timed); err != nil {
+	if v.SpaceTime, err = p.spaceTime(ctx, &v.Task, v.Commands, timed); err != nil {
 		return page{}, err
 	}
 	path := templates.TaskPath(id)
