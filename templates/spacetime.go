@@ -195,8 +195,12 @@ func (v SpaceTime) arrows(d *spacetime.Diagram, index map[causality.Node]int) []
 			d.Intervals = append(d.Intervals, spacetime.Interval{From: from, To: to, Text: "gossip may have arrived", Shade: true})
 			continue
 		}
+		by := crossed[[2]causality.Node{e.From, e.To}]
+		if e.Kind == causality.Lineage && by == 0 && led(v.Graph.In(e.To)) {
+			continue
+		}
 		a := spacetime.Arrow{From: from, To: to, Kind: e.Kind.String(), Text: e.Grade.String(), Weak: e.Grade != causality.Proved}
-		if by := crossed[[2]causality.Node{e.From, e.To}]; by > 0 {
+		if by > 0 {
 			a.Crossed = "though its end is stamped " + duration(float64(by)/1e6) + " earlier"
 		}
 		d.Arrows = append(d.Arrows, a)
@@ -207,6 +211,13 @@ func (v SpaceTime) arrows(d *spacetime.Diagram, index map[causality.Node]int) []
 	}
 	slices.Sort(said)
 	return said
+}
+
+// led reports whether one of the edges into an event says more than of which task it came in the end.
+func led(in []causality.Edge) bool {
+	return slices.ContainsFunc(in, func(e causality.Edge) bool {
+		return e.Kind == causality.Message || e.Kind == causality.Child || e.Kind == causality.Retry
+	})
 }
 
 // before answers which of the drawn events surely came first.
