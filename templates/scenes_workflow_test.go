@@ -1,6 +1,7 @@
 package templates_test
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -37,6 +38,7 @@ func workflowScenes() map[string]scene {
 		"workflows-none":     {dark(listed), templates.Workflows{}},
 		"workflows-no-match": {listed, templates.Workflows{Status: workflow.Lost, Name: evil, All: "/ops/workflows"}},
 		"workflow":           {shown, waterfall(order())},
+		"workflow-folded":    {shown, waterfall(manyChildren())},
 		"workflow-hostile":   {shown, waterfall(cut)},
 	}
 }
@@ -77,4 +79,18 @@ func order() workflow.Workflow {
 		task("last", "mail", "shop.archive", run(11, 11.1, 11.2, 0)),
 		task("sent", "mail", "shop.later"),
 	})
+}
+
+// manyChildren is a workflow of a task with 500 children, of which three failed.
+func manyChildren() workflow.Workflow {
+	tasks := []workflow.Task{{ID: "r", Name: "shop.all", State: state.Success, SentAt: noon}}
+	for i := range 500 {
+		t := workflow.Task{ID: "c" + strconv.Itoa(i), ParentID: "r", RootID: "r", Name: "shop.one", State: state.Success, SentAt: noon}
+		if i < 3 {
+			t.State = state.Failure
+		}
+		t.Executions = []workflow.Execution{{Worker: "celery@a", State: t.State, QueuedAt: noon, ReceivedAt: noon + second, StartedAt: noon + second, EndedAt: noon + int64(i+2)*second}}
+		tasks = append(tasks, t)
+	}
+	return workflow.Assemble("r", tasks)
 }

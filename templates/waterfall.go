@@ -2,6 +2,8 @@ package templates
 
 import (
 	"cmp"
+	"net/url"
+	"slices"
 	"strconv"
 
 	"github.com/a-h/templ"
@@ -10,17 +12,26 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
+// maxWaterfall bounds the rows of a waterfall.
+const maxWaterfall = 1_000
+
 // Waterfall draws a workflow as a row per attempt on one time axis.
 type Waterfall struct {
-	rows []waterfallRow
+	w       *workflow.Workflow
+	rows    []waterfallRow
+	omitted int // tasks without a row
+	path    []workflow.Hop
+	open    []string
 }
 
-// waterfallRow is one attempt, or a task that no worker has received.
+// waterfallRow is one attempt, a task that no worker has received, or tasks that are folded into one row.
 type waterfallRow struct {
 	ID       string // of the row
 	Task     *workflow.Task
 	Attempt  int64 // 0 for the first
 	Again    bool  // a row of the same task comes before it
+	Critical bool  // it decided when the workflow ended
+	Fold     *workflow.Row
 	Worker   string
 	State    state.State
 	Queued   *float64 // seconds
@@ -32,19 +43,114 @@ type waterfallRow struct {
 // NewWaterfall lays a workflow out. Folded children of the tasks in open are shown one by one.
 func NewWaterfall(w *workflow.Workflow, open []string) Waterfall {
 	x := workflowAxis(w)
-	v := Waterfall{}
-	for i := range w.Tasks {
-		t := &w.Tasks[i]
-		if len(t.Executions) == 0 {
-			r := waterfallRow{ID: "w-" + t.ID, Task: t, State: t.State}
-			r.Spans = x.add(nil, "queued", t.SentAt, 0)
-			v.rows = append(v.rows, r)
+	v := Waterfall{w: w, path: w.Critical(nil), open: open}
+	critical := make(map[int]bool, len(v.path))
+	for _, h := range v.path {
+		critical[h.Task] = true
+	}
+	for _, r := range w.Rows(open) {
+		t := &w.Tasks[r.Task]
+		switch {
+		case len(v.rows) >= maxWaterfall:
+			v.omitted += r.Tasks
+		case r.Folded != nil:
+			v.rows = append(v.rows, foldedRow(x, w, r, critical))
+		case len(t.Executions) == 0:
+			row := waterfallRow{ID: "w-" + t.ID, Task: t, State: t.State, Critical: critical[r.Task]}
+			row.Spans = x.add(nil, "queued", t.SentAt, 0)
+			v.rows = append(v.rows, row)
+		}
+		if r.Folded != nil || len(v.rows) >= maxWaterfall {
+			continue
 		}
 		for n := range t.Executions {
-			v.rows = append(v.rows, attemptRow(x, t, n))
+			row := attemptRow(x, t, n)
+			row.Critical = critical[r.Task]
+			v.rows = append(v.rows, row)
 		}
 	}
 	return v
+}
+
+// foldedRow is a row for siblings of one shape: from when the first was queued until the last ended.
+func foldedRow(x axis, w *workflow.Workflow, r workflow.Row, critical map[int]bool) waterfallRow {
+	row := waterfallRow{ID: "f-" + w.Tasks[r.Task].ID, Task: &w.Tasks[r.Task], Fold: &r, State: state.Success}
+	var first, started, last int64
+	running := false
+	for _, i := range r.Folded {
+		t := &w.Tasks[i]
+		row.Critical = row.Critical || critical[i]
+		if at := t.FirstAt(); at != 0 && (first == 0 || at < first) {
+			first = at
+		}
+		for _, e := range t.Executions {
+			if at := cmp.Or(e.StartedAt, e.ReceivedAt); at != 0 && (started == 0 || at < started) {
+				started = at
+			}
+		}
+		last = max(last, t.EndedAt())
+		running = running || !t.Over()
+	}
+	if running {
+		last, row.State = 0, state.Started
+	} else if r.Failed > 0 {
+		row.State = state.Failure
+	}
+	if started > first {
+		row.Spans = x.add(row.Spans, "queued", first, started)
+	}
+	if started != 0 && (last != 0 || running) {
+		row.Spans = x.add(row.Spans, "running", started, last)
+	}
+	return row
+}
+
+// opened is the address of the waterfall with the children of a row's parent one by one.
+func (v Waterfall) opened(u URLs, r waterfallRow) templ.SafeURL {
+	parent := v.w.Root
+	if r.Task.Parent >= 0 {
+		parent = v.w.Tasks[r.Task.Parent].ID
+	}
+	return u.path(WorkflowPath(v.w.Root) + "?" + url.Values{"open": append(slices.Clone(v.open), parent)}.Encode())
+}
+
+// foldWords say what is in a folded row.
+func foldWords(r *workflow.Row, name string) string {
+	text := number(len(r.Folded)) + " × " + cmp.Or(name, "unknown")
+	if r.Tasks > len(r.Folded) {
+		text += ", " + plural(r.Tasks, "task", "tasks") + " in all"
+	}
+	if r.Failed > 0 {
+		text += ", " + number(r.Failed) + " failed"
+	}
+	return text
+}
+
+// maxHops bounds the steps of the critical path that are listed: the last ones.
+const maxHops = 25
+
+// hops are the steps that are listed.
+func (v Waterfall) hops() []workflow.Hop { return v.path[max(len(v.path)-maxHops, 0):] }
+
+// held says how long a chord waited for one task, empty if it did not.
+func (v Waterfall) held(h workflow.Hop) string {
+	name := func(i int) string { return cmp.Or(v.w.Tasks[i].Name, "task") + " " + shortID(v.w.Tasks[i].ID) }
+	switch {
+	case !h.Held:
+		return ""
+	case h.Rival >= 0:
+		return "The chord waited for either of these two: " + name(h.Task) + " or " + name(h.Rival) + "."
+	default:
+		return "The chord waited " + boundsWords(h.Hold) + " on " + name(h.Task) + " alone."
+	}
+}
+
+// boundsWords is a length of time, or the least and the greatest that it may be.
+func boundsWords(b workflow.Bounds) string {
+	if b.Exact() {
+		return duration(float64(b.Low) / 1e6)
+	}
+	return duration(float64(b.Low)/1e6) + " to " + duration(float64(b.High)/1e6)
 }
 
 // Content draws the tab.
