@@ -39,6 +39,7 @@ func TestBrowser(t *testing.T) {
 		"pause and resume":                  pauseAndResume,
 		"hidden tab rests":                  hiddenTabRests,
 		"keys":                              keysWork,
+		"times past":                        timesPast,
 		"removed task":                      removedTask,
 		"pages converge":                    pagesConverge,
 		"ages tick":                         agesTick,
