@@ -18,7 +18,7 @@ func million() int {
 	if testenv.Thorough() {
 		return 1_000_000
 	}
-	return 200_000 // more than are counted
+	return outboxwatch.MaxCount + 1000 // more than are counted
 }
 
 // statement is one that an outbox has executed.
