@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 // Measures of the drawing, in pixels.
@@ -200,12 +201,7 @@ func (v *Drawing) arrow(d Diagram, a Arrow, n int) error {
 	from, to := d.Events[a.From].Lane, d.Events[a.To].Lane
 	x1, y1 := v.place[a.From], top+from*lane
 	x2, y2 := v.Width, top+to*lane
-	words := a.Kind
-	for _, more := range []string{a.Text, a.Crossed} {
-		if more != "" {
-			words += ", " + more
-		}
-	}
+	words := strings.Join(slices.DeleteFunc([]string{a.Kind, a.Text, a.Crossed}, func(s string) bool { return s == "" }), ", ")
 	v.Rows[a.From].Sent = append(v.Rows[a.From].Sent, words+" to "+d.Lanes[to])
 	if a.To < n {
 		x2 = v.place[a.To]

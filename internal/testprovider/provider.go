@@ -41,6 +41,8 @@ type Provider struct {
 }
 
 // Keys take long to make.
+//
+//nolint:gochecknoglobals // constants
 var (
 	ownKey       = sync.OnceValue(newKey)
 	strangersKey = sync.OnceValue(newKey)
@@ -104,7 +106,7 @@ func (p *Provider) authorize(w http.ResponseWriter, r *http.Request) {
 	if p.Answer != nil {
 		p.Answer(back)
 	}
-	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound)
+	http.Redirect(w, r, q.Get("redirect_uri")+"?"+back.Encode(), http.StatusFound) //nolint:gosec // as the test asks
 }
 
 // token exchanges a code, once, for those who have the verifier and the secret.
