@@ -8,7 +8,7 @@ type Change struct {
 	Name, Worker, Queue string // of its task after the event; empty if unknown
 	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen, or their clocks do not let it be known
 	PrefetchMicros      int64  // of a task-started without an ETA: since the task-received of its worker; 0 if that was not seen
-	OffsetMicros        int64  // how far the clock of the worker that sent it is ahead of the local one; 0 if at most MaxOffset or unknown
+	OffsetMicros        int64  // how far the clock of its sender is ahead of the local one; 0 if it is taken as right
 }
 
 // Apply folds one event in and returns its effect. It copies what it keeps. Events that are neither of a task nor
@@ -25,12 +25,19 @@ func (c *Cluster) Apply(e *Event) Change {
 
 // apply folds in an event with the repaired clock it was given. flags are known of it beside the event.
 func (c *Cluster) apply(e *Event, repaired int64, flags recordFlags) Change {
-	ch := Change{Clock: repaired, OffsetMicros: c.offsetOf(e)}
+	ch := Change{Clock: repaired, OffsetMicros: c.correctionOf(e)}
 	switch {
 	case e.Kind.Task():
+		if ch.OffsetMicros != 0 {
+			skewed := *e
+			skewed.Skewed, skewed.OffsetMicros, skewed.Present = true, ch.OffsetMicros, e.Present|FieldClockOffset
+			e = &skewed
+		}
 		c.applyTask(e, repaired, flags, &ch)
 		if e.Kind != TaskSent {
 			c.noteActivity(e, repaired)
+		} else {
+			c.compareClient(e)
 		}
 	case e.Kind.Worker():
 		c.applyWorker(e, repaired)
@@ -108,7 +115,7 @@ func (c *Cluster) describe(ch *Change, r *row) {
 		i = o.next
 	}
 	if received != nil && r.flags&delayed == 0 {
-		micros, _ := waitTime(received, e)
+		micros, _ := c.waitTime(received, e)
 		ch.PrefetchMicros = max(micros, 1)
 	}
 	from := received
@@ -118,7 +125,7 @@ func (c *Cluster) describe(ch *Change, r *row) {
 	if from == nil {
 		return
 	}
-	if micros, known := waitTime(from, e); known {
+	if micros, known := c.waitTime(from, e); known {
 		ch.WaitMicros = max(micros, 1)
 	}
 }

@@ -13,13 +13,16 @@ import (
 var ErrSaved = errors.New("not saved events")
 
 // Saved events begin with the number of their form. It rises whenever that changes; older forms stay readable. Form 1
-// had no FieldExpired, FieldTerminated and FieldSignum.
+// had no FieldExpired, FieldTerminated and FieldSignum; forms up to 3 had no FieldClockOffset.
 const (
-	savedForm     = 2
-	concludedForm = 3 // a Conclusion comes first: its reason and evidence, texts that no table holds, and its time, a varint
+	savedForm     = 4
+	concludedForm = 5 // a Conclusion comes first: its reason and evidence, texts that no table holds, and its time, a varint
 )
 
 func readable(form byte) bool { return form >= 1 && form <= concludedForm }
+
+// hasConclusion reports whether a form begins with a Conclusion.
+func hasConclusion(form byte) bool { return form == concludedForm || form == 3 }
 
 // A saved event is: its kind, in the low half of a byte, with codec flags in the high half; the present fields
 // worth saving and the null ones among them (uvarints); raw clock and repaired clock (uvarints); micros (varint),
@@ -41,7 +44,7 @@ const (
 
 // inSaved are the fields worth saving: of others, only the presence is known.
 const inSaved = inEntry | FieldFreq | FieldActive | FieldProcessed | FieldLoad | FieldSoftware | FieldVersion | FieldSystem |
-	FieldExpired | FieldTerminated | FieldSignum
+	FieldExpired | FieldTerminated | FieldSignum | FieldClockOffset
 
 // codec is what the saved events of one task have in common.
 type codec struct {
@@ -160,6 +163,8 @@ func appendNumber(b []byte, e *Event, f Fields) []byte {
 		return appendBool(b, e.Terminated)
 	case FieldSignum:
 		return binary.AppendVarint(b, e.Signum)
+	case FieldClockOffset:
+		return binary.AppendVarint(b, e.OffsetMicros)
 	default:
 		for _, l := range e.Load {
 			b = appendFloat(b, l)
@@ -299,6 +304,8 @@ func (r *byteReader[T]) number(e *Event, f Fields) {
 		e.Terminated = r.byte() != 0
 	case FieldSignum:
 		e.Signum = r.varint()
+	case FieldClockOffset:
+		e.OffsetMicros = r.varint()
 	default:
 		for i := range e.Load {
 			e.Load[i] = r.float()

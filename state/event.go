@@ -63,6 +63,7 @@ const (
 	FieldExpired
 	FieldTerminated
 	FieldSignum
+	FieldClockOffset
 )
 
 // Event is one Celery event, decoded. Strings may share memory with the message body they came
@@ -79,7 +80,11 @@ type Event struct {
 	Micros         int64  // timestamp, µs since 1970 UTC
 	ReceivedMicros int64  // local receipt time, µs since 1970 UTC
 	Retimed        bool   // Micros is the receipt time, since the sender's timestamp was unusable
-	Skewed         bool   // the sender's clock was off by more than MaxOffset; Apply finds that out itself
+
+	// Apply finds out itself whether the sender's clock was off, and how far it was ahead, µs. Files written before that was
+	// known have no FieldClockOffset.
+	Skewed       bool
+	OffsetMicros int64
 
 	// Task events.
 	ID                          string

@@ -150,7 +150,7 @@ func TestMergedHalvesEqualTheWhole(t *testing.T) {
 // purpose not here, are left out once a task was retried: exception, traceback and the times of states.
 func TestCausalEqualsCeleryInCalmOrder(t *testing.T) {
 	t.Parallel()
-	ignore := cmpopts.IgnoreFields(state.Task{}, "Executions", "Revocation", "WaitSeconds", "UpdatedAt", "Orphaned", "Returned", "OrphanReason", "Lost", "Redelivered")
+	ignore := cmpopts.IgnoreFields(state.Task{}, "Executions", "Revocation", "WaitedSince", "WaitSeconds", "UpdatedAt", "Orphaned", "Returned", "OrphanReason", "Lost", "Redelivered")
 	for seed := range histories {
 		h := eventgen.New(seed, eventgen.Options{Revoked: true, Discarded: true})
 		want, got := tasks(fold(t, state.Celery, h.Events)), tasks(fold(t, state.Causal, h.Events))
@@ -249,7 +249,7 @@ func equalsReference(t *testing.T, name string, stream []json.RawMessage) {
 	}
 	got := tasks(fold(t, state.Causal, stream))
 	notRefolded := cmpopts.IgnoreFields(state.Task{}, "Kwargs", "ETA", "Expires", "Traceback", "Client", "Queue", "Exchange", "RoutingKey", "Children",
-		"SentAt", "UpdatedAt", "Revocation", "WaitSeconds", "RuntimeSeconds", "Redelivered", "Orphaned", "Returned", "OrphanReason", "Lost")
+		"SentAt", "UpdatedAt", "Revocation", "WaitedSince", "WaitSeconds", "RuntimeSeconds", "Redelivered", "Orphaned", "Returned", "OrphanReason", "Lost")
 	for id, of := range events {
 		if diff := cmp.Diff(reference(id, of), got[id], ignoreStamps(), notRefolded,
 			cmpopts.IgnoreFields(state.Execution{}, "Traceback", "RuntimeSeconds", "Revocation")); diff != "" {

@@ -14,7 +14,7 @@ func AppendEvent(b []byte, e *Event, repaired int64) []byte {
 
 // Journal returns the events of a saved task in the form that Replay reads.
 func Journal(id string, events []byte) (journal []byte, err error) {
-	if len(events) < 2 || events[0] != savedForm {
+	if len(events) < 2 || !readable(events[0]) || hasConclusion(events[0]) {
 		return nil, fmt.Errorf("read task: %w", ErrSaved)
 	}
 	r := savedReader{byteReader: byteReader[string]{rest: string(events[1:])}}
@@ -58,7 +58,7 @@ func (c *Cluster) Replay(journal []byte, load func(id string), yield func(*Event
 	r := savedReader{byteReader: byteReader[string]{rest: string(journal)}}
 	var s savedEvent
 	for len(r.rest) > 0 {
-		if form := r.byte(); !readable(form) || form == concludedForm {
+		if form := r.byte(); !readable(form) || hasConclusion(form) {
 			return fmt.Errorf("replay journal: %w", ErrSaved)
 		}
 		id := r.sharedText()

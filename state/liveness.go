@@ -11,9 +11,10 @@ import (
 type Liveness struct {
 	Name              string
 	Status            Status
-	LastSeenAt        int64  // local receipt time of its newest event, µs
-	Active            *int64 // tasks running, as last reported
-	ClockOffsetMicros *int64 // as in Worker
+	LastSeenAt        int64        // local receipt time of its newest event, µs
+	Active            *int64       // tasks running, as last reported
+	ClockOffset       *ClockOffset // as in Worker
+	ClockOffsetMicros *int64       // as in Worker
 }
 
 // Liveness returns the liveness of all workers, by name.
@@ -22,8 +23,9 @@ func (c *Cluster) Liveness() []Liveness {
 	for _, w := range c.workers {
 		r := &w.current().Report
 		l := Liveness{Name: w.name, Status: c.status(w), LastSeenAt: w.lastSeen, Active: reported(r, FieldActive, r.Active)}
-		if w.offset.Known {
-			l.ClockOffsetMicros = new(w.offset.micros())
+		l.ClockOffset = w.offset.present(c.now)
+		if m, ok := w.offset.estimate(); ok {
+			l.ClockOffsetMicros = &m
 		}
 		list = append(list, l)
 	}

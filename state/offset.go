@@ -1,102 +1,278 @@
 package state
 
-// MaxOffset is how far, in µs, the clock of a worker may be off before times that it gives mean nothing beside those
-// of others.
-const MaxOffset int64 = 2_000_000
+// How bounds of offsets change with time, µs.
+const (
+	driftPerSecond = 500       // by which two clocks may move apart: NTP slews by no more
+	offsetRounding = 2         // of times to whole µs
+	offsetJitter   = 1_000_000 // change of the delay between heartbeats, and of time between threads of a worker
+	minConfirming  = 4         // heartbeats after the first at their own pace that confirm an upper bound
+	minPaced       = 3_500_000 // time for which heartbeats must come at their own pace to count
+	minCorrection  = 100_000   // offset below which times are taken as they are
+	minUnproved    = 2_000_000 // the same of a clock that seems to be behind, while there is no upper bound
+	maxMatches     = 4         // forced heartbeats, and probes, that may still be of one another
+	maxTicks       = 64        // of a worker's clock between the two commands of a probe
+)
 
-// offsetJitter is how much, in µs, the time between two heartbeats may change on their way.
-const offsetJitter = 1_000_000
+// drift is how far two clocks may move apart in so many µs.
+func drift(micros int64) int64 { return absolute(micros)/1_000_000*driftPerSecond + driftPerSecond }
 
-// offsetRound is the number of heartbeats after which a new estimate begins; the one before counts until the next.
-const offsetRound = 15
+func absolute(n int64) int64 { return max(n, -n) }
 
-// offset estimates how far the clock of a worker is ahead of the local one. Each heartbeat shows that too small, by
-// the time for which it was on its way, so that the greatest of the last ones is nearest. A heartbeat that seems to come
-// from a clock that is behind may be late instead: it counts once three have come at the pace at which they were sent,
-// as those of a backlog do not.
+// bound is a bound of an offset: known since a local time, by an event of the worker with a raw clock.
+type bound struct{ Micros, At, Clock int64 }
+
+func (b bound) known() bool { return b.At != 0 }
+
+// offset compares the wall clock of a worker's newest process with the local one. Every event bounds it from below: it was
+// received after its timestamp was taken. A probe also bounds it from above. A bound holds for ever but for drift, so that
+// the tightest at any time is the tightest for good, until the worker's clock is set. That shows where bounds contradict each
+// other, or where a later event has an earlier timestamp: then bounds begin anew.
 type offset struct {
-	Known        bool
-	Now, Before  int64 // greatest of the present and of the last round, µs
-	heartbeats   int   // of the present round
-	paced        int   // that followed one another at their own pace
-	sent, latest int64 // timestamp and receipt of the newest heartbeat, µs
+	Process   int64 // number of the incarnation that it is of
+	Since     int64 // raw clock from which on events count
+	Low, High bound
+	Claim     bound  // upper one that is not confirmed
+	Latest    moment // event with the greatest raw clock
+	Heartbeat beat   // newest one
+	History   offsetHistory
+
+	forced [maxMatches]moment // newest heartbeats that the heartbeat command made
+	probes [maxMatches]ClockProbe
 }
 
-// micros is the estimate, 0 if there is none.
-func (o *offset) micros() int64 { return max(o.Now, o.Before) }
+// moment is an event of a worker.
+type moment struct {
+	Clock            int64 // raw, 0 if there is none
+	Micros, Received int64 // timestamp, 0 if there is no event, and receipt
+}
 
-// significant is the estimate, 0 if the clock is not off by more than MaxOffset.
-func (o *offset) significant() int64 {
-	if m := o.micros(); m > MaxOffset || m < -MaxOffset {
+// beat is a heartbeat, with the first of those since which they have come at the pace at which they were sent. Those of a backlog
+// do not.
+type beat struct {
+	moment
+	First moment
+	After int // heartbeats after the first
+}
+
+// paced reports whether heartbeats come at their own pace.
+func (b *beat) paced() bool { return b.After >= 2 && b.Micros-b.First.Micros >= minPaced }
+
+// add takes in an event of the process with that number, sent by the worker itself. online reports that the process began.
+func (o *offset) add(e *Event, process int64, online bool) {
+	if e.Retimed || e.ReceivedMicros == 0 {
+		return
+	}
+	if process != o.Process || online {
+		o.restart(process)
+	}
+	if e.Clock < o.Since {
+		return
+	}
+	at := moment{e.Clock, e.Micros, e.ReceivedMicros}
+	if e.Clock > o.Latest.Clock {
+		if o.Latest.Clock != 0 && e.Micros < o.Latest.Micros-offsetJitter {
+			o.set(e.Clock)
+		}
+		o.Latest = at
+	}
+	if e.Kind == WorkerHeartbeat || e.Kind == WorkerOnline {
+		o.pace(at)
+		o.confirm()
+	}
+	o.raise(bound{e.Micros - e.ReceivedMicros - offsetRounding, e.ReceivedMicros, e.Clock})
+	if e.forced() && e.Clock != 0 {
+		o.match(at)
+	}
+	o.note(e.ReceivedMicros)
+}
+
+// restart forgets what was known of another process.
+func (o *offset) restart(process int64) {
+	h := o.History
+	if o.Low.known() {
+		h.pending = max(h.pending, otherProcess)
+	}
+	*o = offset{Process: process, History: h}
+}
+
+// set records that the worker's clock was set by the time of an event.
+func (o *offset) set(clock int64) {
+	o.Since, o.Low, o.High, o.Claim = clock, bound{}, bound{}, bound{}
+	o.Latest, o.Heartbeat = moment{}, beat{}
+	o.History.pending = clockSet
+}
+
+func (o *offset) pace(at moment) {
+	first, after := o.Heartbeat.First, o.Heartbeat.After+1
+	between := at.Micros - first.Micros
+	if first.Micros == 0 || at.Micros <= o.Heartbeat.Micros || absolute(at.Received-first.Received-between) > offsetJitter {
+		first, after = at, 0
+	}
+	o.Heartbeat = beat{at, first, after}
+}
+
+// raise takes in a lower bound.
+func (o *offset) raise(low bound) {
+	if o.High.known() && low.Micros > above(o.High.Micros, drift(low.At-o.High.At)) {
+		if low.Clock != 0 && low.Clock < o.High.Clock { // of before the clock was set
+			return
+		}
+		o.set(low.Clock)
+	}
+	if !o.Low.known() || low.Micros >= o.Low.Micros-drift(low.At-o.Low.At)+driftPerSecond {
+		o.Low = low
+	}
+}
+
+// lower takes in an upper bound.
+func (o *offset) lower(high bound) {
+	if o.Low.known() && high.Micros < below(o.Low.Micros, drift(high.At-o.Low.At)) {
+		if high.Clock < o.Low.Clock {
+			return
+		}
+		o.set(high.Clock)
+	}
+	if !o.High.known() || high.Micros <= o.High.Micros+drift(high.At-o.High.At)-driftPerSecond {
+		o.High = high
+	}
+}
+
+// match takes in a heartbeat that a command made.
+func (o *offset) match(at moment) {
+	for _, p := range o.probes {
+		o.bound(at, p)
+	}
+	copy(o.forced[1:], o.forced[:])
+	o.forced[0] = at
+}
+
+// probe takes in a reply to the clock command.
+func (o *offset) probe(p ClockProbe) {
+	for _, at := range o.forced {
+		o.bound(at, p)
+	}
+	copy(o.probes[1:], o.probes[:])
+	o.probes[0] = p
+}
+
+// bound takes in a heartbeat that is of a probe, or of a later one. One whose clock is much greater may be of a process that
+// has ended.
+func (o *offset) bound(at moment, p ClockProbe) {
+	if at.Micros == 0 || p.Clock == 0 || at.Clock <= p.Clock || at.Clock > p.Clock+maxTicks || at.Received < p.SentAt || at.Clock < o.Since {
+		return
+	}
+	high := bound{at.Micros - p.SentAt + offsetRounding, p.SentAt, at.Clock}
+	if !o.High.known() || high.Micros < o.High.Micros-drift(high.At-o.High.At)-offsetJitter {
+		if !o.Claim.known() || high.At > o.Claim.At {
+			o.Claim = high
+		}
+		return
+	}
+	o.lower(high)
+	o.note(at.Received)
+}
+
+// confirm takes in an upper bound that was put aside, far below the present one, once heartbeats come at their own pace and do
+// not contradict it: those of a process that has ended may have come late, and seem to be of a probe of the next one.
+func (o *offset) confirm() {
+	if !o.Claim.known() || !o.Heartbeat.paced() || o.Heartbeat.After < minConfirming || o.Heartbeat.First.Received < o.Claim.At {
+		return
+	}
+	high := o.Claim
+	o.Claim = bound{}
+	h := o.Heartbeat
+	if low := h.Micros - h.Received - offsetRounding; low <= high.Micros+drift(h.Received-high.At) {
+		o.lower(high)
+		o.note(h.Received)
+	}
+}
+
+// note adds the bounds to the history if that is due.
+func (o *offset) note(now int64) {
+	if o.History.due(now, o.Low.known() && o.High.known()) {
+		o.History.add(now, o.at(now))
+	}
+}
+
+// point is what is known at a local time.
+func (o *offset) point(now int64) OffsetPoint { return OffsetPoint{now, o.at(now), o.History.pending} }
+
+// at returns the bounds at a local time that is not long before the newest event.
+func (o *offset) at(now int64) ClockOffset {
+	i := unknownOffset
+	if o.Low.known() {
+		i.Low = o.Low.Micros - drift(max(now-o.Low.At, 0))
+	}
+	if o.High.known() {
+		i.High = o.High.Micros + drift(max(now-o.High.At, 0))
+	}
+	if late, suspicious := o.suspicious(); suspicious { // the clock may have been set back
+		i.Low = min(i.Low, late)
+	}
+	return i
+}
+
+// present returns the bounds at a local time, nil if there are none.
+func (o *offset) present(now int64) *ClockOffset {
+	i := o.at(now)
+	if !i.Known() {
+		return nil
+	}
+	return &i
+}
+
+// suspicious returns the lower bound that the newest heartbeat gives, and whether it is far below the present one: there is
+// a backlog, or the clock was set back.
+func (o *offset) suspicious() (int64, bool) {
+	h := o.Heartbeat
+	if h.Micros == 0 || !o.Low.known() {
+		return 0, false
+	}
+	low := h.Micros - h.Received - offsetRounding
+	return low, low < o.Low.Micros-drift(h.Received-o.Low.At)-offsetJitter
+}
+
+// estimate is the offset that is most likely, and whether there is one: the middle of the bounds. Where there is but a lower
+// one, the offset is little more, unless that seems to come of a backlog.
+func (o *offset) estimate() (int64, bool) {
+	if !o.Low.known() {
+		return 0, false
+	}
+	low, paced := o.Low.Micros, o.Heartbeat.paced()
+	if late, suspicious := o.suspicious(); suspicious && paced {
+		return late, true
+	}
+	if o.High.known() {
+		return low + (o.High.Micros-low)/2, true
+	}
+	return low, low > -minCorrection || paced
+}
+
+// correction is what to take from the worker's timestamps, 0 if they are taken as they are: offsets that are small, that
+// may be none, or that are unknown.
+func (o *offset) correction() int64 {
+	m, ok := o.estimate()
+	switch {
+	case !ok || absolute(m) < minCorrection:
+	case !o.High.known() && m < 0 && m > -minUnproved:
+	case o.High.known() && o.at(o.Low.At).Contains(0):
+	default:
 		return m
 	}
 	return 0
 }
 
-// add takes in a heartbeat, or that a process came online.
-func (o *offset) add(e *Event) {
-	if e.Retimed || e.ReceivedMicros == 0 {
-		return
-	}
-	if e.Kind == WorkerOnline {
-		*o = offset{}
-	}
-	if between := e.Micros - o.sent; o.latest != 0 && between > 0 && absolute(e.ReceivedMicros-o.latest-between) <= offsetJitter {
-		o.paced++
-	} else {
-		o.paced = 0
-	}
-	o.sent, o.latest = e.Micros, e.ReceivedMicros
-	ahead := e.Micros - e.ReceivedMicros
-	switch {
-	case ahead < 0 && o.paced < 2:
-		return
-	case !o.Known:
-		o.Known, o.Before = true, ahead
-		o.Now = ahead
-	case o.heartbeats == offsetRound:
-		o.Before, o.Now, o.heartbeats = o.Now, ahead, 0
-	default:
-		o.Now = max(o.Now, ahead)
-	}
-	o.heartbeats++
-}
-
-func absolute(n int64) int64 { return max(n, -n) }
-
-// shift keeps the estimate right where the local clock was set forward by so many µs.
+// shift keeps the bounds right where the local clock was set forward by so many µs.
 func (o *offset) shift(by int64) {
-	if o.Known {
-		o.Now, o.Before = o.Now-by, o.Before-by
+	for _, b := range []*bound{&o.Low, &o.High, &o.Claim} {
+		if b.known() {
+			b.Micros, b.At = b.Micros-by, b.At+by
+		}
 	}
-	if o.latest != 0 {
-		o.latest += by
+	o.Heartbeat.Received, o.Heartbeat.First.Received = o.Heartbeat.Received+by, o.Heartbeat.First.Received+by
+	for i := range maxMatches {
+		o.forced[i].Received += by
+		o.probes[i].SentAt += by
 	}
-}
-
-// skewed reports whether the sender's clock is off by more than MaxOffset: by what is known of the worker, or since
-// the event comes from the future.
-func (c *Cluster) skewed(e *Event) bool {
-	if e.ReceivedMicros == 0 || e.Retimed {
-		return false
-	}
-	return e.Micros > e.ReceivedMicros+MaxOffset || c.offsetOf(e) != 0
-}
-
-// offsetOf is how far the clock of the worker that sent e is ahead, µs, 0 if that is not known or at most MaxOffset.
-func (c *Cluster) offsetOf(e *Event) int64 {
-	if w := c.workers[e.Hostname]; w != nil && e.Kind != TaskSent {
-		return w.offset.significant()
-	}
-	return 0
-}
-
-// waitTime is the time from one event of a task to its task-started, µs, and whether their clocks let it be known. A
-// little below nothing is none.
-func waitTime(from, started *record) (int64, bool) {
-	micros := started.micros - from.micros
-	if from.process != started.process && (from.flags|started.flags)&skewed != 0 || micros < -MaxOffset {
-		return 0, false
-	}
-	return max(micros, 0), true
+	o.History.shift(by)
 }

@@ -10,6 +10,9 @@ type View interface {
 	TaskEvents(id string) []TaskEvent
 	Workers() []Worker
 	Worker(name string) (Worker, bool)
+	OffsetHistory(worker string) []OffsetPoint
+	Elapsed(from, to Moment) (Elapsed, bool)
+	Waited(t *Task) (Elapsed, bool)
 	Liveness() []Liveness
 	Prefetched() []Prefetched
 	Unfinished(worker string) int

@@ -31,7 +31,7 @@ const (
 	ownParent                            // of a sent or received event: the task is its own parent, or
 	otherParent                          // has another one
 	emptySuccess                         // a task-succeeded whose result and runtime are null: it did not
-	skewed                               // the sender's clock was off by more than MaxOffset
+	skewed                               // the sender's clock was off
 )
 
 // unmeasured are the fields that are null in the task-succeeded that gevent and eventlet workers send of a
@@ -70,7 +70,7 @@ func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 	if e.Retimed {
 		r.flags |= retimed
 	}
-	if e.Skewed || c.skewed(e) {
+	if e.Skewed {
 		r.flags |= skewed
 	}
 	switch {

@@ -103,7 +103,8 @@ func (u *causalRules) fill(t *Task, records []*record) {
 			from = sent
 		}
 		if from != nil {
-			if micros, known := waitTime(from, newest.byKind[TaskStarted]); known {
+			t.WaitedSince = from.micros
+			if micros, known := u.c.waitTime(from, newest.byKind[TaskStarted]); known {
 				t.WaitSeconds = new(float64(micros) / 1e6)
 			}
 		}

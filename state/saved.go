@@ -94,7 +94,7 @@ func (c *Cluster) loadUntil(id string, events []byte, until int64) (known bool, 
 	}
 	r.rest, r.bad = string(events[1:]), false
 	var k *Conclusion
-	if events[0] == concludedForm {
+	if hasConclusion(events[0]) {
 		k = new(r.conclusion())
 	}
 	r.begin(id)

@@ -41,6 +41,15 @@ func (c *Cluster) LoadWorker(saved []byte) error {
 	w.incarnations = s.Incarnations[max(len(s.Incarnations)-maxIncarnations, 0):]
 	w.dropped, w.lastSeen, w.lastHeartbeat, w.clock = s.Dropped, s.LastSeen, s.LastHeartbeat, s.Clock
 	w.offset, w.lastReport = s.Offset, s.LastReport
+	for i := range w.incarnations {
+		w.processes = max(w.processes, w.incarnations[i].Number)
+	}
+	for i := range w.incarnations { // older files have no numbers
+		if l := &w.incarnations[i]; l.Number == 0 {
+			w.processes++
+			l.Number = w.processes
+		}
+	}
 	return nil
 }
 

@@ -76,7 +76,8 @@ type Cluster struct {
 	routes    *table[route]
 	states    stateNames
 	workers   map[string]*worker
-	forgotten map[string]bool // names of forgotten workers that may still be in the store
+	clients   map[string]bound // lower bounds of the offsets of clients' clocks, by hostname
+	forgotten map[string]bool  // names of forgotten workers that may still be in the store
 
 	tally   tally
 	evicted uint64
@@ -120,6 +121,7 @@ func New(o Options) *Cluster {
 		routes:     newTable(maxRoutes, route{name: otherKey}, cloneRoute),
 		states:     newStateNames(),
 		workers:    make(map[string]*worker),
+		clients:    make(map[string]bound),
 		forgotten:  make(map[string]bool),
 		evictAbove: o.MaxTasks,
 

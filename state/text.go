@@ -71,7 +71,7 @@ func (t *textLog) get(at int64) []byte {
 // value of each present field of inText, in the order of the bits, numbers as in a saved event and texts as a length
 // (uvarint) and bytes.
 const inText = FieldArgs | FieldKwargs | FieldRootID | FieldParentID | FieldRetries | FieldETA | FieldExpires |
-	FieldResult | FieldRuntime | FieldException | FieldTraceback
+	FieldResult | FieldRuntime | FieldException | FieldTraceback | FieldClockOffset
 
 // inEntry are the fields whose presence is worth an entry.
 const inEntry = inText | FieldName | FieldQueue | FieldExchange | FieldRoutingKey
@@ -148,7 +148,7 @@ func entryContains(entry []byte, lower string) bool {
 	present, null := Fields(r.uvarint()), Fields(r.uvarint())
 	for left := present &^ null & inText; left != 0; left &= left - 1 {
 		switch f := left & -left; f {
-		case FieldRetries, FieldRuntime:
+		case FieldRetries, FieldRuntime, FieldClockOffset:
 			var e Event
 			r.number(&e, f)
 		default:

@@ -62,7 +62,8 @@ type Task struct {
 	Times
 	UpdatedAt int64 // newest timestamp of its events
 
-	WaitSeconds    *float64 // started − sent, or − received where this attempt's task-sent was not seen; nil if their clocks disagree
+	WaitedSince    int64    // when this attempt was sent, or received where its task-sent was not seen; 0 if it has not started
+	WaitSeconds    *float64 // started − WaitedSince, by clocks that are corrected where they are known to be off; nil if they disagree
 	RuntimeSeconds *float64 // as measured by the worker
 	Stamp          clock.Stamp
 
@@ -170,10 +171,12 @@ type Worker struct {
 	Software        *string // py-celery
 	Version         *string
 	System          *string
-	Restarts        int64 // processes seen under this name, less one
-	Clock           int64 // its newest repaired clock
-	// ClockOffsetMicros is how far its wall clock is ahead of the local one, by its heartbeats; nil if unknown.
+	Restarts        int64        // processes seen under this name, less one
+	Clock           int64        // its newest repaired clock
+	ClockOffset     *ClockOffset // how far its wall clock is ahead of the local one, at present; nil if unknown
+	// ClockOffsetMicros is the most likely offset, µs: the middle of ClockOffset, or a little less if that is open; nil if unknown.
 	ClockOffsetMicros *int64
+	ClockSetAt        int64       // when its wall clock was last found to be set, by the local clock, µs; 0 if it was not
 	RunningTasks      int         // unfinished tasks that events place here
 	LastReport        *LastReport // nil if it has never reported; read-only
 	Extra             map[string]string

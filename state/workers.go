@@ -15,6 +15,7 @@ type worker struct {
 	name          string
 	incarnations  []incarnation // by first timestamp; the newest maxEpochs
 	dropped       int64         // incarnations forgotten
+	processes     int64         // incarnations discovered
 	lastSeen      int64         // newest local receipt time of any of its events, µs
 	lastHeartbeat int64         // newest local receipt time of its own events, µs
 	clock         int64         // newest repaired clock
@@ -31,6 +32,7 @@ type worker struct {
 
 // incarnation is one process of a worker, from start to restart.
 type incarnation struct {
+	Number      int64 // in order of discovery, from 1
 	PID         int64
 	First, Last int64 // least and greatest timestamp, µs
 	Clock       int64 // greatest raw clock, and
@@ -89,7 +91,7 @@ func (c *Cluster) noteActivity(e *Event, repaired int64) {
 	w.lastSeen = max(w.lastSeen, e.ReceivedMicros)
 	w.clock = max(w.clock, repaired)
 	if e.Kind != TaskCustom { // custom events come from pool children, under another pid
-		w.incarnation(e)
+		w.compareClock(e, w.incarnation(e))
 	}
 }
 
@@ -104,6 +106,7 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 	w.lastSeen = max(w.lastSeen, e.ReceivedMicros)
 	w.clock = max(w.clock, repaired)
 	l := w.incarnation(e)
+	w.compareClock(e, l)
 	at := point{e.Clock, e.Micros}
 	switch e.Kind {
 	case WorkerOffline:
@@ -112,7 +115,6 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 		}
 	case WorkerOnline, WorkerHeartbeat:
 		w.lastHeartbeat = max(w.lastHeartbeat, e.ReceivedMicros)
-		w.offset.add(e)
 		if at.after(l.Alive) {
 			l.Alive = at
 		}
@@ -208,13 +210,15 @@ func (w *worker) incarnation(e *Event) *incarnation {
 		}
 		return l
 	}
-	l := incarnation{PID: e.PID, First: e.Micros, Last: e.Micros, Clock: e.Clock, ClockMicros: e.Micros}
+	w.processes++
+	l := incarnation{Number: w.processes, PID: e.PID, First: e.Micros, Last: e.Micros, Clock: e.Clock, ClockMicros: e.Micros}
 	at := len(w.incarnations)
 	for at > 0 && w.incarnations[at-1].First > e.Micros {
 		at--
 	}
 	if len(w.incarnations) == maxIncarnations {
 		if at == 0 {
+			l.Number = 0
 			return &l // of a process long forgotten
 		}
 		w.incarnations = append(w.incarnations[:0], w.incarnations[1:]...)
@@ -223,6 +227,14 @@ func (w *worker) incarnation(e *Event) *incarnation {
 	}
 	w.incarnations = slices.Insert(w.incarnations, at, l)
 	return &w.incarnations[at]
+}
+
+// compareClock compares the worker's wall clock with the local one by an event of an incarnation, unless that has ended.
+func (w *worker) compareClock(e *Event, l *incarnation) {
+	known := w.offset.Process
+	if l.Number >= known || l == w.current() {
+		w.offset.add(e, l.Number, e.Kind == WorkerOnline)
+	}
 }
 
 // current is the incarnation with the newest event.
@@ -292,6 +304,7 @@ func (c *Cluster) Expire(now int64) bool {
 // received before stays the same.
 func (c *Cluster) Shift(by int64) {
 	c.now += by
+	c.shiftClients(by)
 	for _, w := range c.workers {
 		w.changed = true
 		w.offset.shift(by)
@@ -308,6 +321,14 @@ func (c *Cluster) Shift(by int64) {
 		}
 	}
 	c.version++
+}
+
+// shiftClients is shift for the clocks of clients.
+func (c *Cluster) shiftClients(by int64) {
+	for name, low := range c.clients {
+		low.Micros, low.At = low.Micros-by, low.At+by
+		c.clients[name] = low
+	}
 }
 
 // Resume records that all that was saved is loaded and replayed, and what the local time is now, µs. A worker
@@ -353,9 +374,11 @@ func (c *Cluster) workerView(w *worker) Worker {
 		LastReport: w.lastReport, Extra: maps.Clone(r.Extra),
 	}
 	v.RunningTasks, _ = c.unfinishedOf(clock.Process{Hostname: w.name, PID: l.PID})
-	if w.offset.Known {
-		v.ClockOffsetMicros = new(w.offset.micros())
+	v.ClockOffset = w.offset.present(c.now)
+	if m, ok := w.offset.estimate(); ok {
+		v.ClockOffsetMicros = &m
 	}
+	v.ClockSetAt = w.offset.History.sinceSet()
 	if w.lastHeartbeat != 0 {
 		v.FreqSeconds = w.freq()
 	}

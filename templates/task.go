@@ -23,6 +23,7 @@ const (
 // Task is the content of the page of one task.
 type Task struct {
 	Task     state.Task
+	Waited   *state.Elapsed        // bounds of how long it waited, nil if there are none
 	Root     *RelatedTask          // nil if the task is its own root or knows none
 	Parent   *RelatedTask          // nil if the task knows none
 	Children []RelatedTask         // the first of them

@@ -3,7 +3,6 @@ package templates
 import (
 	"cmp"
 	"maps"
-	"math"
 	"net/url"
 	"slices"
 	"strings"
@@ -169,9 +168,10 @@ type RunTimes struct {
 	UnknownRuntime int
 }
 
-// WorkerClock is what is known of a worker's Lamport clock.
+// WorkerClock is what is known of a worker's Lamport clock and its wall clock.
 type WorkerClock struct {
-	Reported *int64 // as it answered
+	Reported *int64              // as it answered
+	History  []state.OffsetPoint // of its wall clock, oldest first
 }
 
 // replyOf returns the reply of a worker to a command, the zero value if there is none.
@@ -187,18 +187,6 @@ func (v Worker) Page(l Layout) templ.Component { return worker(l, v) }
 
 // extras are the fields of a worker that have no place of their own, by name.
 func extras(w state.Worker) []string { return slices.Sorted(maps.Keys(w.Extra)) }
-
-// clockOff says how far the clock of a worker is off, empty if it is right as far as is known.
-func clockOff(w state.Worker) string {
-	switch o := w.ClockOffsetMicros; {
-	case o == nil || *o >= -state.MaxOffset && *o <= state.MaxOffset:
-		return ""
-	case *o < 0:
-		return duration(math.Round(float64(-*o)/1e6)) + " behind"
-	default:
-		return duration(math.Round(float64(*o)/1e6)) + " ahead"
-	}
-}
 
 // label is the tab as a word.
 func (t WorkerTab) label() string {

@@ -46,10 +46,22 @@ func (s *scrape) workers(m view.Metrics) {
 	for _, w := range m.Workers {
 		s.Add(float64(w.LastSeenAt)/1e6, "worker", w.Name)
 	}
-	s.Family(prometheus.Gauge, "umbel_worker_clock_offset_seconds", "How far the wall clock of a worker is ahead of this host's.")
+	s.Family(prometheus.Gauge, "umbel_worker_clock_offset_seconds", "How far the wall clock of a worker is most likely ahead of this host's.")
 	for _, w := range m.Workers {
 		if w.ClockOffsetMicros != nil {
 			s.Add(float64(*w.ClockOffsetMicros)/1e6, "worker", w.Name)
+		}
+	}
+	s.Family(prometheus.Gauge, "umbel_worker_clock_offset_low_seconds", "How far it is ahead at least.")
+	for _, w := range m.Workers {
+		if low := w.ClockOffset.LowSeconds(); low != nil {
+			s.Add(*low, "worker", w.Name)
+		}
+	}
+	s.Family(prometheus.Gauge, "umbel_worker_clock_offset_high_seconds", "How far it is ahead at most.")
+	for _, w := range m.Workers {
+		if high := w.ClockOffset.HighSeconds(); high != nil {
+			s.Add(*high, "worker", w.Name)
 		}
 	}
 }

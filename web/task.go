@@ -36,6 +36,11 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 		return page{}, fmt.Errorf("read task: %w", err)
 	}
 	v := templates.Task{Task: t, Outbox: outbox, Root: p.relative(ctx, t.RootID, id), Parent: p.relative(ctx, t.ParentID, id)}
+	p.backend.View(func(c state.View) {
+		if w, ok := c.Waited(&v.Task); ok {
+			v.Waited = &w
+		}
+	})
 	if v.Events, err = p.backend.TaskEvents(ctx, id); err != nil && !errors.Is(err, history.ErrNotFound) {
 		return page{}, fmt.Errorf("read events: %w", err)
 	}

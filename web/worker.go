@@ -107,6 +107,9 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 	known := false
 	p.backend.View(func(c state.View) {
 		v.Worker, known = c.Worker(t.name)
+		if t.tab == templates.TabClock {
+			v.Clock.History = c.OffsetHistory(t.name)
+		}
 	})
 	if !known {
 		return page{}, unknown(p.unknownWorker(t.name))

@@ -32,6 +32,9 @@ type task struct {
 	UpdatedAt      time.Time   `json:"updated_at"`
 	RuntimeSeconds *float64    `json:"runtime_seconds"`
 	WaitSeconds    *float64    `json:"wait_seconds"`
+	WaitRaw        *float64    `json:"wait_raw_seconds"`
+	WaitLow        *float64    `json:"wait_low_seconds"`
+	WaitHigh       *float64    `json:"wait_high_seconds"`
 	Executions     []execution `json:"executions"`
 	Redelivered    bool        `json:"redelivered"`
 	Orphaned       bool        `json:"orphaned"`
@@ -61,7 +64,8 @@ type worker struct {
 	PID         int      `json:"pid"`
 	Status      string   `json:"status"`
 	Restarts    int      `json:"restarts"`
-	ClockOffset *float64 `json:"clock_offset_seconds"`
+	OffsetLow   *float64 `json:"clock_offset_low_seconds"`
+	OffsetHigh  *float64 `json:"clock_offset_high_seconds"`
 }
 
 type list[T any] struct {

@@ -104,6 +104,7 @@ type Dashboard struct {
 	auditLog   *auditlog.Log
 	signIn     *auth.Service // nil if nobody signs in
 	reconciler *ingest.Reconciler
+	prober     *ingest.ClockProber // nil if read-only
 	web        *web.Handler
 }
 
@@ -233,6 +234,8 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	reader.SetAcksLate(inspector.AcksLate)
 	if o.ReadOnly {
 		inspector = nil
+	} else {
+		d.prober = ingest.NewClockProber(d.ingester, client)
 	}
 	d.reconciler = ingest.NewReconciler(d.ingester, inspector, d.commands.Results)
 	if o.Auth == nil && o.SignIn != nil {
@@ -346,6 +349,9 @@ func (d *Dashboard) Run(ctx context.Context) error {
 	g.Go(func() error { return d.commands.Run(ctx) })
 	g.Go(func() error { return d.alerts.Run(ctx) })
 	g.Go(func() error { return d.reconciler.Run(ctx) })
+	if d.prober != nil {
+		g.Go(func() error { return d.prober.Run(ctx) })
+	}
 	g.Go(func() error { return d.web.Run(ctx) })
 	g.Go(func() error { return d.auditLog.Run(ctx) })
 	if d.signIn != nil {

@@ -34,7 +34,7 @@ func controls() map[string]func(w *worker, a arguments) any {
 		"autoscale":                 func(*worker, arguments) any { return failed("ValueError('Autoscale not enabled')") },
 		"add_consumer":              (*worker).addConsumer,
 		"cancel_consumer":           (*worker).cancelConsumer,
-		"heartbeat":                 func(*worker, arguments) any { return nil }, // they come often enough
+		"heartbeat":                 (*worker).forceHeartbeat,
 		"enable_events": func(w *worker, _ arguments) any {
 			if !w.eventsDisabled {
 				return done("task events already enabled")

@@ -73,7 +73,8 @@ func (c *Cluster) Request(worker string, m broker.Publishing, answer func(to bro
 	c.post(func() {
 		for _, w := range c.workers {
 			if w.name == worker {
-				c.after(c.remote.latency(), func() { w.handle(r, answer) })
+				w.commanded = max(w.commanded+1, c.now+int64(c.remote.latency())) // commands stay in order
+				c.at(w.commanded, func() { w.handle(r, answer) })
 			}
 		}
 	})

@@ -49,7 +49,10 @@ type Task struct {
 	RejectedAt  Time `json:"rejected_at"`
 	UpdatedAt   Time `json:"updated_at" doc:"Time of the latest event."`
 
-	WaitSeconds    *float64 `json:"wait_seconds" doc:"Time from sent, or from received if that is unknown, to started."`
+	WaitSeconds    *float64 `json:"wait_seconds" doc:"Time from sent, or from received if that is unknown, to started. Clocks that are known to be off are corrected; null if clocks disagree."`
+	WaitRaw        *float64 `json:"wait_raw_seconds" doc:"The same by the times as they were sent: negative where a clock is off."`
+	WaitLow        *float64 `json:"wait_low_seconds,omitempty" doc:"In the answer for one task: how long it waited at least, by what is known of the clocks. Left out if that says nothing."`
+	WaitHigh       *float64 `json:"wait_high_seconds,omitempty" doc:"In the answer for one task: how long it waited at most."`
 	RuntimeSeconds *float64 `json:"runtime_seconds" doc:"Run time measured by the worker."`
 	Clock          *Int     `json:"clock" doc:"Corrected Lamport clock of the latest event. Lists are ordered by it."`
 
@@ -95,6 +98,9 @@ func FromTask(t state.Task) Task {
 		Clock:       positive(t.Stamp.Clock),
 		Executions:  make([]Execution, len(t.Executions)),
 		Redelivered: t.Redelivered, Orphaned: t.Orphaned, Lost: fromConclusion(t.Lost), Dismissed: fromConclusion(t.Dismissed), Returned: t.Returned, Truncated: t.Truncated,
+	}
+	if t.WaitedSince != 0 && t.StartedAt != 0 {
+		d.WaitRaw = new(float64(t.StartedAt-t.WaitedSince) / 1e6)
 	}
 	d.RevokedReason, d.RevokedSignal = revoked(t.Revocation)
 	for i, e := range t.Executions {
@@ -209,7 +215,13 @@ func (a *api) task(ctx context.Context, r *TaskPath) (*response[Task], error) {
 	if err != nil {
 		return nil, a.taskProblem(ctx, r.ID, err)
 	}
-	return &response[Task]{FromTask(t)}, nil
+	d := FromTask(t)
+	a.backend.View(func(c state.View) {
+		if w, ok := c.Waited(&t); ok {
+			d.WaitLow, d.WaitHigh = w.LowSeconds(), w.HighSeconds()
+		}
+	})
+	return &response[Task]{d}, nil
 }
 
 func (a *api) taskEvents(ctx context.Context, r *TaskPath) (*response[List[TaskEvent]], error) {

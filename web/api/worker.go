@@ -26,7 +26,10 @@ type Worker struct {
 	System          *string     `json:"system"`
 	Restarts        Int         `json:"restarts" doc:"Number of restarts seen."`
 	Clock           *Int        `json:"clock" doc:"Latest corrected Lamport clock."`
-	ClockOffset     *float64    `json:"clock_offset_seconds" doc:"How far the worker's wall clock is ahead of Umbel's, negative if behind, estimated from heartbeats. Beyond 2 s its times cannot be compared with those of other workers."`
+	ClockOffset     *float64    `json:"clock_offset_seconds" doc:"How far the worker's wall clock is most likely ahead of Umbel's, negative if behind: between the bounds that follow."`
+	ClockOffsetLow  *float64    `json:"clock_offset_low_seconds" doc:"How far the worker's wall clock is ahead of Umbel's at least; null if not known."`
+	ClockOffsetHigh *float64    `json:"clock_offset_high_seconds" doc:"How far the worker's wall clock is ahead of Umbel's at most; null if not known, as it is until the worker has replied to a heartbeat command."`
+	ClockSetAt      Time        `json:"clock_set_at" doc:"When Umbel last found that the worker's wall clock had been set; null if it never did."`
 	Queues          []string    `json:"queues" doc:"Consumed queues, as last reported."`
 	Pool            *string     `json:"pool" doc:"Pool implementation, as last reported." example:"prefork"`
 	ReportedAt      Time        `json:"reported_at" doc:"When the worker last reported its queues and pool; null if it never has."`
@@ -39,11 +42,12 @@ func FromWorker(w state.Worker) Worker {
 		LastHeartbeatAt: Time(w.LastHeartbeatAt),
 		Active:          integer(w.Active), Processed: integer(w.Processed), Load: load(w.Load),
 		Software: w.Software, Version: w.Version, System: w.System,
-		Restarts: Int(w.Restarts), Clock: positive(w.Clock),
+		Restarts: Int(w.Restarts), Clock: positive(w.Clock), ClockSetAt: Time(w.ClockSetAt),
 	}
 	if w.ClockOffsetMicros != nil {
 		d.ClockOffset = new(float64(*w.ClockOffsetMicros) / 1e6)
 	}
+	d.ClockOffsetLow, d.ClockOffsetHigh = w.ClockOffset.LowSeconds(), w.ClockOffset.HighSeconds()
 	if w.FreqSeconds > 0 {
 		d.FreqSeconds = number(&w.FreqSeconds)
 	}
