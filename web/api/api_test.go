@@ -201,7 +201,7 @@ func TestWorker(t *testing.T) {
 	got := decode(t, get(t, newAPI(api.Options{Backend: b}), "/workers/celery@w1").Body.String())
 	want := decode(t, `{
 		"name": "celery@w1", "pid": 11, "status": "online", "last_heartbeat_at": "2026-11-21T00:00:00.000000Z",
-		"freq_seconds": 2, "clock_offset_seconds": 0, "active": 1, "processed": 7, "load": [0.5, 1, 2], "software": "py-celery",
+		"freq_seconds": 2, "clock_offset_seconds": -0.000002, "clock_offset_low_seconds": -0.002002, "clock_offset_high_seconds": null, "clock_set_at": null, "active": 1, "processed": 7, "load": [0.5, 1, 2], "software": "py-celery",
 		"version": "5.6.0", "system": "Linux", "reported_at": null, "restarts": 0, "clock": "1152921504606846976",
 		"queues": null, "pool": null
 	}`)
