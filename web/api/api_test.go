@@ -160,7 +160,7 @@ func TestTask(t *testing.T) {
 		"sent_at": "2026-11-21T00:00:02.000000Z", "received_at": "2026-11-21T00:00:03.000000Z",
 		"started_at": "2026-11-21T00:00:04.000000Z", "succeeded_at": "2026-11-21T00:00:05.000000Z",
 		"failed_at": null, "retried_at": null, "revoked_at": null, "rejected_at": null,
-		"updated_at": "2026-11-21T00:00:05.000000Z", "wait_seconds": 2, "runtime_seconds": 0.25,
+		"updated_at": "2026-11-21T00:00:05.000000Z", "wait_seconds": 2, "wait_raw_seconds": 2, "runtime_seconds": 0.25,
 		"clock": "1152921504606846976",
 		"executions": [{
 			"attempt": 0, "worker": "celery@w1", "pid": 11, "state": "SUCCESS", "name": "shop.add", "inferred": false, "replaced": false,
