@@ -252,10 +252,11 @@ func Offsets(workers []state.Worker) map[string]int64 {
 	return offsets
 }
 
-// Part says which tasks of a workflow are drawn, by time, and leads to others. order is the parameter of the address.
-func (v *SpaceTime) Part(u URLs, w *workflow.Workflow, from, until, before int, order string) {
+// Part returns v with what it says of the tasks of a workflow that are drawn, by time, and links to others. order is the
+// parameter of the address.
+func (v SpaceTime) Part(u URLs, w *workflow.Workflow, from, until, before int, order string) SpaceTime {
 	if from == 0 && until == len(w.Tasks) {
-		return
+		return v
 	}
 	v.Left = "Tasks " + number(from+1) + " to " + number(until) + " of " + number(len(w.Tasks)) + " by time are drawn, and who sent them."
 	link := func(from int) templ.SafeURL {
@@ -274,11 +275,13 @@ func (v *SpaceTime) Part(u URLs, w *workflow.Workflow, from, until, before int, 
 	if until < len(w.Tasks) {
 		v.Later = link(until)
 	}
+	return v
 }
 
-// Children says how many of the tasks that a task sent are drawn with it.
-func (v *SpaceTime) Children(drawn, of int) {
+// Children returns v with what it says of how many of the tasks that a task sent are drawn with it.
+func (v SpaceTime) Children(drawn, of int) SpaceTime {
 	if drawn < of {
 		v.Left = "Of the tasks that it sent, " + number(drawn) + " of " + number(of) + " are drawn."
 	}
+	return v
 }

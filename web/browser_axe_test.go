@@ -29,7 +29,7 @@ func axePages() []string {
 		"/act/publish", "/act/exclude?name=billing.charge", "/act/exclude?name=billing.charge&check=1&fields=x", "/act/task?action=terminate&id=task-02", "/act/task?action=retry&id=task-28",
 		"/act/worker?method=pool_grow&worker=celery%40a", "/act/worker?method=shutdown&worker=celery%40a", "/act/purge?queue=mail",
 		"/locks", "/act/release?key=qo_stuck",
-		"/workflows/r", "/workflows/r?tab=graph", "/workflows/r?tab=spacetime", "/workflows/r?order=time&tab=spacetime",
+		"/workflows/r", "/workflows/r?tab=graph", "/workflows/r?order=time&tab=spacetime",
 		"/tasks/nope", "/nothing",
 	}
 	for _, tab := range []string{"now", "history", "queues", "tasks", "config", "system", "clock", "commands"} {

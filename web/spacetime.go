@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strconv"
@@ -68,9 +69,7 @@ func (d *diagram) view(path string, parameters url.Values, timed bool) templates
 	d.backend.View(func(c state.View) { v.Offsets = templates.Offsets(c.Workers()) })
 	link := func(order string) string {
 		q := url.Values{}
-		for name, values := range parameters {
-			q[name] = values
-		}
+		maps.Copy(q, parameters)
 		if q.Del(paramOrder); order != "" {
 			q.Set(paramOrder, order)
 		}
@@ -103,8 +102,7 @@ func (p *workflowPages) spaceTime(ctx context.Context, w *workflow.Workflow, que
 		parameters.Set(paramFrom, strconv.Itoa(from))
 	}
 	v := d.view(templates.WorkflowPath(w.Root), parameters, query.Get(paramOrder) == orderByTime)
-	v.Part(p.urls, w, from, until, max(from-(until-from), 0), query.Get(paramOrder))
-	return v, nil
+	return v.Part(p.urls, w, from, until, max(from-(until-from), 0), query.Get(paramOrder)), nil
 }
 
 // drawn adds the tasks from one on, and those that sent them, and returns before which it ended.
@@ -186,7 +184,5 @@ func (p *taskPage) spaceTime(ctx context.Context, t *state.Task, commands []hist
 			drawn++
 		}
 	}
-	v := d.view(templates.TaskPath(t.ID), nil, timed)
-	v.Children(drawn, len(t.Children))
-	return v, nil
+	return d.view(templates.TaskPath(t.ID), nil, timed).Children(drawn, len(t.Children)), nil
 }
