@@ -207,7 +207,7 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 	if p.instant != nil {
 		body = p.pin(body, p.instant.At)
 	}
-	if _, err := w.Write(body); err != nil {
+	if _, err := w.Write(body); err != nil { //nolint:gosec // what templates have drawn
 		p.log.DebugContext(r.Context(), "send page", "error", err)
 	}
 }

@@ -276,7 +276,9 @@ func (p *Past) WorkersAt() time.Time {
 }
 
 // Empty reports that nothing was known yet of any task that had ended, nor of any other.
-func (p *Past) Empty() bool { return len(p.divided) == 0 && p.counts.Tasks == 0 && p.cluster.Counts().Tasks == 0 }
+func (p *Past) Empty() bool {
+	return len(p.divided) == 0 && p.counts.Tasks == 0 && p.cluster.Counts().Tasks == 0
+}
 
 // Doubts says, in clauses, why what is shown may not be all that was known then. Empty means that it is.
 func (p *Past) Doubts() []string { return p.doubts }

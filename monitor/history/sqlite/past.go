@@ -167,8 +167,10 @@ type snapshotSpan struct{ age, clock, body time.Duration }
 func snapshotSpans() [4]snapshotSpan {
 	const day = 24 * time.Hour
 	return [4]snapshotSpan{
-		{2 * time.Hour, 0, time.Minute}, {2 * day, 30 * time.Second, 5 * time.Minute},
-		{35 * day, 2 * time.Minute, 10 * time.Minute}, {400 * day, 10 * time.Minute, time.Hour},
+		{2 * time.Hour, 0, time.Minute},
+		{2 * day, 30 * time.Second, 5 * time.Minute},
+		{35 * day, 2 * time.Minute, 10 * time.Minute},
+		{400 * day, 10 * time.Minute, time.Hour},
 	}
 }
 
