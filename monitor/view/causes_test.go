@@ -109,3 +109,34 @@ func TestCausesOfUnknownTasksAreRefused(t *testing.T) {
 		t.Errorf("error (-got +want):\n%s", diff)
 	}
 }
+
+func TestCausesInThePast(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, state.Options{})
+	c.publish(
+		causeEvent("task-received", "first", "", "celery@a", 1, 10, 1),
+		causeEvent("task-received", "second", "", "celery@a", 1, 11, 2),
+	)
+	c.save()
+	at := time.Now()
+	c.publish(causeEvent("task-received", "third", "", "celery@a", 1, 12, 3))
+	past, err := c.At(t.Context(), at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string][]string{"cone:first": {"first", "second"}, "cone:third": nil} {
+		q, err := query.Parse(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		page, err := past.Tasks(t.Context(), history.TaskRequest{Query: q, Limit: 10})
+		for i := range page.Tasks {
+			got = append(got, page.Tasks[i].ID)
+		}
+		slices.Sort(got)
+		if _, unknown := errors.AsType[*query.UnknownTaskError](err); unknown != (want == nil) || !slices.Equal(got, want) {
+			t.Errorf("%s in the past = %v, %v; want %v", text, got, err, want)
+		}
+	}
+}

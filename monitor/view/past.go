@@ -387,7 +387,10 @@ func (p *Past) taskEvents(ctx context.Context, id string) (state.Task, []state.T
 // the others are merged with them.
 func (p *Past) Tasks(ctx context.Context, q history.TaskRequest) (history.TaskPage, error) {
 	q.Limit, q.Until, q.Now = min(max(q.Limit, 1), maxPage), p.at, p.Instant()
-	q.Query = p.resolve(q.Query)
+	var err error
+	if q.Query, err = ResolveCauses(ctx, p, p.resolve(q.Query), q.Now); err != nil {
+		return history.TaskPage{}, err
+	}
 	l := newList(q)
 	for i := range p.divided {
 		l.add(&p.divided[i])
