@@ -39,5 +39,10 @@ func WorkflowPath(root string) string { return WorkflowsPath + "/" + url.PathEsc
 
 func (u URLs) workflow(root string) templ.SafeURL { return u.path(WorkflowPath(root)) }
 
+// workflowExport links to a file for tracing tools.
+func (u URLs) workflowExport(root, format string) templ.SafeURL {
+	return u.path("/api/v1/workflows/export?" + url.Values{"root": {root}, "format": {format}}.Encode())
+}
+
 // workflowRowID is the id of the row of a workflow. Ids of tasks may hold anything, ids of elements no spaces.
 func workflowRowID(root string) string { return "w-" + url.QueryEscape(root) }

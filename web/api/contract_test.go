@@ -63,6 +63,7 @@ func asking(group, call string) map[string][]asked {
 		"resolve-failure":      {{200, "/failures/" + group + "/resolve", "", nil}, {404, "/failures/none/resolve", "", nil}},
 		"reopen-failure":       {{200, "/failures/" + group + "/reopen", "", nil}, {404, "/failures/none/reopen", "", nil}},
 		"list-workflows":       {{200, "/workflows?state=running&name=shop.add&limit=1", "", nil}, {200, "/workflows", "", nil}},
+		"export-workflow":      {{200, "/workflows/export?root=" + taskID, "", nil}, {200, "/workflows/export?format=otlp&root=" + taskID, "", nil}, {404, "/workflows/export?root=none", "", nil}},
 		"get-workflow":         {{200, "/workflows/" + taskID, "", nil}, {404, "/workflows/none", "", nil}},
 		"list-duplicates":      {{200, "/duplicates?verdict=rerun&name=shop.add&limit=1", "", nil}, {200, "/duplicates?sort=tasks", "", nil}},
 		"get-duplicate":        {{200, "/duplicates/" + call, "", nil}, {200, "/duplicates/" + call + "?tasks=1", "", nil}, {404, "/duplicates/none", "", nil}},

@@ -9,6 +9,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/workflow"
+	"github.com/umbelhq/umbel/monitor/workflow/export"
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -108,6 +109,41 @@ type WorkflowPath struct {
 func (a *api) registerWorkflows(h huma.API) {
 	huma.Register(h, operation(h, auth.View, "list-workflows", "/workflows", "List workflows, newest first", unavailable), a.workflows)
 	huma.Register(h, operation(h, auth.View, "get-workflow", "/workflows/{root}", "Get the tasks of a workflow", notFound, unavailable), a.workflow)
+	op := operation(h, auth.View, "export-workflow", "/workflows/export", "Export a workflow for tracing tools", notFound, unavailable)
+	op.Description = "A file for Perfetto or Chrome (Trace Event Format), or OpenTelemetry spans of the attempts that have ended (OTLP as JSON)."
+	op.Responses["200"] = &huma.Response{Description: "The file.", Content: map[string]*huma.MediaType{"application/json": {Schema: &huma.Schema{Type: huma.TypeObject}}}}
+	huma.Register(h, op, a.exportWorkflow)
+}
+
+type exportWorkflow struct {
+	Query
+	Root   string `query:"root" required:"true" doc:"ID of the root task."`
+	Format string `query:"format" enum:"perfetto,otlp" default:"perfetto"`
+}
+
+func (a *api) exportWorkflow(ctx context.Context, r *exportWorkflow) (*huma.StreamResponse, error) {
+	w, err := a.backend.Workflow(ctx, r.Root)
+	switch {
+	case errors.Is(err, history.ErrNotFound):
+		return nil, workflowNotFound(r.Root)
+	case err != nil:
+		return nil, a.failed(ctx, err)
+	}
+	write := export.Perfetto
+	if r.Format == "otlp" {
+		write = export.OTLP
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		hc.SetHeader("Content-Type", "application/json")
+		hc.SetHeader("Content-Disposition", `attachment; filename="umbel-workflow-`+r.Format+`.json"`)
+		if hc.Method() != http.MethodHead {
+			_ = write(hc.BodyWriter(), &w) // the client has gone
+		}
+	}}, nil
+}
+
+func workflowNotFound(root string) *Problem {
+	return problem(http.StatusNotFound, "No retained task has the root "+shorten(root)+".")
 }
 
 func (a *api) workflows(ctx context.Context, r *listWorkflows) (*response[List[Workflow]], error) {
@@ -130,7 +166,7 @@ func (a *api) workflow(ctx context.Context, r *WorkflowPath) (*response[Workflow
 	w, err := a.backend.Workflow(ctx, r.Root)
 	switch {
 	case errors.Is(err, history.ErrNotFound):
-		return nil, problem(http.StatusNotFound, "No retained task has the root "+shorten(r.Root)+".")
+		return nil, workflowNotFound(r.Root)
 	case err != nil:
 		return nil, a.failed(ctx, err)
 	}
