@@ -18,6 +18,7 @@ func gapScenes() map[string]scene {
 	gaps.Broker.Loss = view.Loss{
 		Ephemeral: true, Outages: 2, OutageTime: 34_500 * time.Millisecond, LastOutage: at(-60 * second), MissedTasks: 12, Dropped: 1,
 	}
+	gaps.MissingStarted = 3
 	all := make(map[string]scene)
 	for name, health := range map[string]view.Health{
 		"overview-forgets": quiet, "overview-gaps": gaps, "overview-forgets-down": gone,

@@ -4,6 +4,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -18,6 +19,7 @@ func workerScenes() map[string]scene {
 		"workers-watching": {layout(templates.SectionWorkers, "/workers"), templates.Workers{Workers: workerRows()[:1], All: workers(), Find: "mail " + evil}},
 
 		"worker-late":     tab(workerAt(1, templates.TabNow)),
+		"worker-missing":  tab(workerMissing()),
 		"worker-offline":  tab(workerOffline()),
 		"worker-stopping": tab(workerAt(3, templates.TabHistory)),
 		"worker-no-reply": tab(workerNoReply()),
@@ -55,6 +57,15 @@ func workerAt(i int, t templates.WorkerTab) templates.Worker {
 			templates.TabSystem, templates.TabClock, templates.TabCommands,
 		},
 	}
+}
+
+func workerMissing() templates.Worker {
+	v := workerAt(0, templates.TabHistory)
+	v.Gaps = []view.Gap{
+		{Worker: v.Worker.Name, PID: 7, Missing: 3, After: 880, Before: 905, AfterMicros: noon - 10*second, BeforeMicros: noon},
+		{Worker: v.Worker.Name, PID: 7, Missing: 1, After: 1200, Before: 1202, AfterMicros: noon + 60*second, BeforeMicros: noon + 62*second},
+	}
+	return v
 }
 
 func workerOffline() templates.Worker {

@@ -11,8 +11,29 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 )
+
+// maxShownGaps bounds the gaps that a worker's page names.
+const maxShownGaps = 5
+
+// missingTitle says how many events are missing in gaps.
+func missingTitle(gaps []view.Gap) string {
+	n := int64(0)
+	for _, g := range gaps {
+		n += g.Missing
+	}
+	return "≥ " + plural(n, "started event", "started events") + " missing."
+}
+
+// clocks are those that events in a gap can have.
+func clocks(g view.Gap) string {
+	if g.After+2 == g.Before {
+		return "clock " + number(g.After+1)
+	}
+	return "clocks " + number(g.After+1) + "–" + number(g.Before-1)
+}
 
 // WorkerTab is a part of the page of a worker.
 type WorkerTab string
@@ -34,9 +55,10 @@ type Worker struct {
 	Worker     state.Worker
 	Tab        WorkerTab
 	Tabs       []WorkerTab
-	Actions    []Option  // methods that can be called on it
-	LastReport WorkerRow // its pool and queues as it last told them, where ToldAt is not 0
-	Forget     bool      // whether to offer that it is forgotten
+	Actions    []Option   // methods that can be called on it
+	LastReport WorkerRow  // its pool and queues as it last told them, where ToldAt is not 0
+	Forget     bool       // whether to offer that it is forgotten
+	Gaps       []view.Gap // where its events are missing, oldest first
 
 	Inspection Inspection
 	Now        WorkerNow

@@ -79,6 +79,7 @@ func (s *scrape) ingest(h view.Health, m view.Metrics) {
 	s.Family(prometheus.Counter, "umbel_dropped_total", "Messages that never arrived: too_fast were dropped by Redis' client, missed_tasks is an estimate of the tasks that began while there was no connection.")
 	s.Add(float64(h.Broker.Loss.Dropped), "cause", "too_fast")
 	s.Add(float64(h.Broker.Loss.MissedTasks), "cause", "missed_tasks")
+	s.gauge("umbel_missing_started_events", "task-started events that workers have sent and that were not received so far, at least.", float64(h.MissingStarted))
 	s.gauge("umbel_ready", "1 once the history is restored.", truth(h.Ready))
 	s.gauge("umbel_broker_connected", "1 while events are received.", truth(h.Broker.Connected))
 	s.count("umbel_broker_outages_total", "Outages of a broker that keeps no events meanwhile.", float64(h.Broker.Loss.Outages))

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -120,6 +121,7 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 			return page{}, err
 		}
 	}
+	v.Gaps = p.gaps(t.name)
 	if v.Worker.Status != state.Offline {
 		v.Actions = p.workerActions()
 	} else {
@@ -137,6 +139,17 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 	return page{
 		url: t.url(p.workerTabs()[0]), title: t.name, section: templates.SectionWorkers, view: v,
 	}, nil
+}
+
+// gaps returns where events of a worker are missing.
+func (p *workerPages) gaps(name string) []view.Gap {
+	var list []view.Gap
+	for _, g := range p.backend.Health().Gaps {
+		if g.Worker == name {
+			list = append(list, g)
+		}
+	}
+	return list
 }
 
 // runTimes sums up tasks that have ended by name, those with most tasks first.

@@ -1,6 +1,10 @@
 package ingest
 
-import "time"
+import (
+	"time"
+
+	"github.com/umbelhq/umbel/state/loss"
+)
 
 // Health is how an Ingester is doing.
 type Health struct {
@@ -12,6 +16,9 @@ type Health struct {
 	Events   uint64            // events folded
 	Rejected map[string]uint64 // events or messages that were not usable, by cause
 	Latency  time.Duration     // receipt of the newest batch → folded
+
+	MissingStarted int64      // task-started events that workers have sent and that were not received so far, at least
+	Gaps           []loss.Gap // where they are missing: the newest 200, by the time at which they were sent
 }
 
 // BrokerHealth is the state of the broker connection.

@@ -22,6 +22,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/loss"
 )
 
 // DefaultMaxTasks is how many finished tasks are held in memory by default.
@@ -102,6 +103,7 @@ type Ingester struct {
 	events        uint64
 	latency       time.Duration
 	missed        missedEstimate
+	lost          loss.Detector
 	receipt       int64 // of the last event, µs
 	newest        int64 // timestamp of the newest event of this batch by the local clock, µs, 0 if it has none
 
@@ -284,6 +286,7 @@ func (in *Ingester) apply(e *state.Event) {
 	in.redactor.Event(e, name)
 	in.discovery.add(e)
 	in.missed.add(e)
+	in.lost.Add(e)
 	ch := in.cluster.Apply(e)
 	in.rates.add(e, ch)
 	in.rollups.Add(e, ch)
@@ -355,6 +358,7 @@ func (in *Ingester) ForgetWorker(name string) bool {
 	if !in.restored.Load() || !in.cluster.ForgetWorker(name) {
 		return false
 	}
+	in.lost.Forget(name)
 	in.notify()
 	return true
 }
@@ -390,6 +394,7 @@ func (in *Ingester) Health() Health {
 	h := Health{Messages: in.messages, Events: in.events, Rejected: in.rejected(), Latency: in.latency}
 	waiting, unsaved, full := in.pending.events+in.pending.writingEvents, in.cluster.Unsaved(), in.full()
 	missed := in.missed.tasks
+	h.MissingStarted, h.Gaps = in.lost.Missing(), in.lost.Gaps()
 	in.mu.RUnlock()
 	kept := in.store.Health()
 	in.healthMu.Lock()

@@ -12,8 +12,12 @@ import (
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
+	"github.com/umbelhq/umbel/state/loss"
 	"github.com/umbelhq/umbel/state/query"
 )
+
+// Gap is loss.Gap.
+type Gap = loss.Gap
 
 // Types of ingest, so that readers import view alone.
 type (

@@ -25,6 +25,7 @@ const (
 	maxProcesses  = 6_000
 	maxHeartbeats = 24 // of one process; later ones bound where a loss lies
 	maxGaps       = 8  // of one process, behind those heartbeats
+	maxListed     = 200
 )
 
 // Gap says that at least Missing task-started events of one process were not received, all with clocks between After
@@ -77,7 +78,8 @@ type Detector struct {
 // Missing returns how many task-started events are known to be missing.
 func (d *Detector) Missing() int64 { return d.missing }
 
-// Gaps returns where events are missing, by the time at which they were sent. It is empty, not nil, if none is.
+// Gaps returns where events are missing, by the time at which they were sent: the newest 200. It is empty, not nil, if
+// none is.
 func (d *Detector) Gaps() []Gap {
 	all := []Gap{}
 	if d.missing == 0 {
@@ -95,7 +97,7 @@ func (d *Detector) Gaps() []Gap {
 	slices.SortFunc(all, func(a, b Gap) int {
 		return cmp.Or(cmp.Compare(a.BeforeMicros, b.BeforeMicros), cmp.Compare(a.Worker, b.Worker), cmp.Compare(a.PID, b.PID), cmp.Compare(a.After, b.After))
 	})
-	return all
+	return all[max(0, len(all)-maxListed):]
 }
 
 // Forget drops what is known of the worker of a node name.

@@ -228,7 +228,11 @@ func TestOverview(t *testing.T) {
 			LastError: "the disk is full", FailedAt: time.UnixMicro(start + 1), Since: time.UnixMicro(start),
 			PendingEvents: 31, UnsavedTasks: 4, Backpressure: true,
 		},
-		Notices: []string{"a file was set aside"},
+		Notices:        []string{"a file was set aside"},
+		MissingStarted: 5,
+		Gaps: []view.Gap{{
+			Worker: "celery@w1", PID: 11, Missing: 3, After: 880, Before: 905, AfterMicros: start, BeforeMicros: start + 10_000_000,
+		}},
 	}
 	got := decode(t, get(t, newAPI(api.Options{Backend: b}), "/overview").Body.String())
 	want := decode(t, `{
@@ -242,6 +246,8 @@ func TestOverview(t *testing.T) {
 		"rates": {"events": 9.5, "received": 3, "succeeded": 2, "failed": 1, "retried": 0},
 		"health": {
 			"ready": true, "messages": 8, "events": 9, "latency_seconds": 0.0015, "rejected": {"malformed JSON": 2},
+			"missing_started": 5, "gaps": [{"worker": "celery@w1", "pid": 11, "missing": 3, "after_clock": 880, "before_clock": 905,
+				"after": "2026-11-21T00:00:00.000000Z", "before": "2026-11-21T00:00:10.000000Z"}],
 			"broker": {
 				"url": "amqp://u:***@h//", "connected": false, "since": "2026-11-21T00:00:00.000000Z",
 				"last_event_at": null, "last_error": "connection refused", "next_try_at": "2026-11-21T00:00:00.000001Z",

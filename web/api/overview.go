@@ -50,6 +50,26 @@ type Health struct {
 	Messages       uint64            `json:"messages" doc:"Broker messages received."`
 	Events         uint64            `json:"events" doc:"Events applied."`
 	LatencySeconds float64           `json:"latency_seconds" doc:"Time from receiving the newest batch to applying it."`
+	MissingStarted Int               `json:"missing_started" doc:"Number of task-started events that workers have provably sent and that have not been received so far, since Umbel started; there may be more."`
+	Gaps           []Gap             `json:"gaps" nullable:"false" doc:"Where they are missing, oldest first; the newest 200."`
+}
+
+// Gap is a part of the events of a worker process in which task-started events are missing.
+type Gap struct {
+	Worker      string `json:"worker" example:"celery@host"`
+	PID         Int    `json:"pid"`
+	Missing     Int    `json:"missing" doc:"Number of task-started events missing, at least."`
+	AfterClock  Int    `json:"after_clock" doc:"The missing events have greater Lamport clocks, as the process reports them."`
+	BeforeClock Int    `json:"before_clock" doc:"The missing events have lower ones."`
+	After       Time   `json:"after" doc:"Time of the heartbeat with after_clock, by the worker's clock."`
+	Before      Time   `json:"before" doc:"Time of the heartbeat with before_clock, by the worker's clock."`
+}
+
+func fromGap(g view.Gap) Gap {
+	return Gap{
+		Worker: g.Worker, PID: Int(g.PID), Missing: Int(g.Missing), AfterClock: Int(g.After), BeforeClock: Int(g.Before),
+		After: Time(g.AfterMicros), Before: Time(g.BeforeMicros),
+	}
 }
 
 // Broker is the state of the broker connection.
@@ -137,7 +157,7 @@ func fromLoss(l view.Loss) Loss {
 func fromHealth(h view.Health) Health {
 	d := Health{
 		Ready: h.Ready, Rejected: map[string]uint64{}, Messages: h.Messages, Events: h.Events,
-		LatencySeconds: h.Latency.Seconds(),
+		LatencySeconds: h.Latency.Seconds(), MissingStarted: Int(h.MissingStarted), Gaps: mapSlice(h.Gaps, fromGap),
 		Broker: Broker{
 			URL: h.Broker.URL, Connected: h.Broker.Connected, Since: timeOf(h.Broker.Since),
 			LastEventAt: timeOf(h.Broker.LastEventAt), LastError: text(h.Broker.LastError),
