@@ -26,8 +26,10 @@ func workflowScenes() map[string]scene {
 	listed := layout(templates.SectionWorkflows, "/workflows")
 	list := templates.Workflows{Older: "/ops/workflows?cursor=3", All: "/ops/workflows", Statuses: []templates.WorkflowChoice{{Href: "/ops/workflows"}, {Status: workflow.Failed, Href: "/ops/workflows?state=failed"}}}
 	for i, s := range []workflow.Summary{
-		{Tasks: 20, Over: 7, Failed: 1, StartedAt: noon}, {Tasks: 5_000, Over: 5_000, StartedAt: noon, EndedAt: noon + 90*second},
-		{Tasks: 3, Over: 3, Failed: 2, Lost: 1, StartedAt: noon, EndedAt: noon + second}, {Tasks: 2, Over: 2, Lost: 1},
+		{Tasks: 20, Over: 7, Failed: 1, StartedAt: noon},
+		{Tasks: 5_000, Over: 5_000, StartedAt: noon, EndedAt: noon + 90*second},
+		{Tasks: 3, Over: 3, Failed: 2, Lost: 1, StartedAt: noon, EndedAt: noon + second},
+		{Tasks: 2, Over: 2, Lost: 1},
 	} {
 		list.Workflows = append(list.Workflows, history.WorkflowSummary{Summary: s, Root: strings.Repeat("r", i+1), Name: "shop.order"})
 	}

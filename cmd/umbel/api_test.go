@@ -60,12 +60,12 @@ type execution struct {
 }
 
 type worker struct {
-	Name        string   `json:"name"`
-	PID         int      `json:"pid"`
-	Status      string   `json:"status"`
-	Restarts    int      `json:"restarts"`
-	OffsetLow   *float64 `json:"clock_offset_low_seconds"`
-	OffsetHigh  *float64 `json:"clock_offset_high_seconds"`
+	Name       string   `json:"name"`
+	PID        int      `json:"pid"`
+	Status     string   `json:"status"`
+	Restarts   int      `json:"restarts"`
+	OffsetLow  *float64 `json:"clock_offset_low_seconds"`
+	OffsetHigh *float64 `json:"clock_offset_high_seconds"`
 }
 
 type list[T any] struct {

@@ -98,7 +98,8 @@ func span(w *workflow.Workflow, t *workflow.Task, n int) (otlpSpan, bool) {
 		Start: nanos(start), End: nanos(max(start, e.EndedAt)),
 		Attributes: []otlpAttribute{
 			attribute("messaging.system", "celery"), attribute("celery.task_id", t.ID), attribute("celery.state", string(e.State)),
-			attribute("messaging.destination.name", t.Queue), {"celery.retries", map[string]string{"intValue": strconv.FormatInt(e.Attempt, 10)}},
+			attribute("messaging.destination.name", t.Queue),
+			{"celery.retries", map[string]string{"intValue": strconv.FormatInt(e.Attempt, 10)}},
 		},
 		Status: otlpStatus{statusOK},
 	}
