@@ -27,6 +27,7 @@ type Form struct {
 	Token       string   // repeated by a form that is sent twice
 	Button      string   // Title if empty
 	Danger      bool
+	Links       []Link // to what else can be done
 	NothingToDo bool   // nothing would be done: there is only the way back
 	Error       string // why it is not done, as a sentence
 }
@@ -77,6 +78,7 @@ type Preview struct {
 	Lost    *command.WaitingMessages // what a purge would remove, nil if it is none
 	// Groups is what excluding fields would group, nil if it is not about that.
 	Groups *command.DuplicateRulePreview
+	Alert  *AlertBacktest // what a rule of alerts would have done, nil if it is not about one
 }
 
 // Page draws the whole page.

@@ -20,6 +20,7 @@ const (
 	SectionWorkers    Section = "workers"
 	SectionQueues     Section = "queues"
 	SectionOutbox     Section = "outbox"
+	SectionAlerts     Section = "alerts"
 	SectionSettings   Section = "settings"
 )
 
@@ -38,8 +39,9 @@ type Layout struct {
 	Health       view.Health
 	HistoryError string // why the history cannot be written or read, empty if it can
 	Outbox       OutboxAlert
-	Past         *Past            // the instant that the page shows, nil for now
-	LookBack     string           // address of the page as it is at this moment, empty if there is none
+	Past         *Past  // the instant that the page shows, nil for now
+	LookBack     string // address of the page as it is at this moment, empty if there is none
+	Alerts       AlertBell
 	AppOutboxes  []AppOutboxAlert // relays of applications that have stopped; nil if no outbox is watched
 }
 
@@ -89,6 +91,9 @@ func (l Layout) entries() []entry {
 		list = append(list,
 			entry{SectionQueues, "layers", "Queues", string(l.path("/queues"))},
 			entry{SectionOutbox, "send", "Outbox", string(l.path("/outbox"))})
+	}
+	if l.HasAlerts {
+		list = append(list, entry{SectionAlerts, "bell", "Alerts", string(l.path("/alerts"))})
 	}
 	return append(list, entry{SectionSettings, "settings", "Settings", string(l.path("/settings"))})
 }

@@ -73,6 +73,7 @@ func scenes() map[string]scene {
 	maps.Copy(all, gapScenes())
 	maps.Copy(all, duplicateScenes())
 	maps.Copy(all, lockScenes())
+	maps.Copy(all, alertScenes())
 	maps.Copy(all, workflowScenes())
 	maps.Copy(all, diagramScenes())
 	maps.Copy(all, signInScenes())

@@ -15,18 +15,19 @@ import (
 
 // Settings is the content of the page that says how Umbel runs. Times are µs since 1970, 0 if unknown.
 type Settings struct {
-	Version  string
-	Health   view.Health
-	Peers    *peers.Status // nil if this Umbel asks workers nothing
-	Location string        // of the history, :memory: if it ends with the process
-	Size     int64         // bytes on disk
-	Error    string        // why the history cannot be written or read, empty if it can
-	Unsaved  int           // tasks that changed since they were saved
-	Backlog  int           // tasks whose text is not indexed yet
-	Plan     *Plan
-	Redact   Redaction
-	MaxTasks int   // in memory
-	MaxText  int64 // bytes in memory
+	Receivers []AlertReceiver // of alerts
+	Version   string
+	Health    view.Health
+	Peers     *peers.Status // nil if this Umbel asks workers nothing
+	Location  string        // of the history, :memory: if it ends with the process
+	Size      int64         // bytes on disk
+	Error     string        // why the history cannot be written or read, empty if it can
+	Unsaved   int           // tasks that changed since they were saved
+	Backlog   int           // tasks whose text is not indexed yet
+	Plan      *Plan
+	Redact    Redaction
+	MaxTasks  int   // in memory
+	MaxText   int64 // bytes in memory
 }
 
 // Redaction is what is taken out of what Umbel reads.

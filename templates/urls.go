@@ -20,6 +20,9 @@ type URLs struct {
 	HidesPayload bool                     // arguments, results, exceptions and messages are not to be seen
 	HasCommands  bool                     // queues, and what is sent, can be seen
 	HasLocks     bool                     // there is a Redis with locks
+	HasAlerts    bool                     // rules of alerts can be seen
+	// ReadOnlyAlerts says that no rule of alerts is judged.
+	ReadOnlyAlerts bool
 }
 
 // View is the content of one page. Page draws nothing but the values.

@@ -31,10 +31,21 @@ func (all audiences) routeChanges(r router, h *Handler) {
 	r.post("/views", auth.SaveView, all.view((*viewsPage).save))
 	r.get("/views/*", auth.SaveView, wildcard("id", all.view((*viewsPage).confirmDelete)))
 	r.post("/views/*", auth.SaveView, wildcard("id", all.view((*viewsPage).change)))
+	if p.alerts != nil {
+		r.get("/act/alert", auth.EditAlert, all.form((*forms).askAlert))
+		r.post("/act/alert", auth.EditAlert, all.form((*forms).saveAlert))
+		r.get("/act/alert-delete", auth.EditAlert, all.form((*forms).askDeleteAlert))
+		r.post("/act/alert-delete", auth.EditAlert, all.form((*forms).deleteAlert))
+		r.post("/alerts/{id}/acknowledge", auth.AcknowledgeAlert, all.form((*forms).acknowledgeAlert))
+		r.post("/alerts/mute", auth.AcknowledgeAlert, all.form((*forms).muteAlert))
+	}
 	r.post("/failures/{id}/resolve", auth.ResolveFailure, h.resolve(true))
 	r.post("/failures/{id}/reopen", auth.ResolveFailure, h.resolve(false))
 	if p.service() == nil {
 		return
+	}
+	if p.alerts != nil {
+		r.post("/act/alert-test", auth.EditAlert, all.form((*forms).testAlert))
 	}
 	r.get("/act/worker", auth.ControlWorker, all.form((*forms).askWorker))
 	r.post("/act/worker", auth.ControlWorker, all.form((*forms).sendWorker))

@@ -57,7 +57,7 @@ func newGuarded(t *testing.T, prefix string) *web.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := web.Options{Backend: newNamedBackend(t), Auth: s, AppOutboxes: watched(t, newShopOutbox()), Prefix: prefix}
+	o := web.Options{Backend: newNamedBackend(t), Auth: s, Alerts: newAlerts(t, nil), AppOutboxes: watched(t, newShopOutbox()), Prefix: prefix}
 	startWorkers(t, &o, &fakeResults{records: map[string]results.Result{}})
 	return newWeb(t, o)
 }

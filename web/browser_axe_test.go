@@ -30,6 +30,8 @@ func axePages() []string {
 		"/act/worker?method=pool_grow&worker=celery%40a", "/act/worker?method=shutdown&worker=celery%40a", "/act/purge?queue=mail",
 		"/locks", "/act/release?key=qo_stuck",
 		"/workflows/r", "/workflows/r?tab=graph", "/workflows/r?order=time&tab=spacetime",
+		"/workflows/r", "/workflows/r?tab=graph", "/workflows/r?tab=spacetime", "/workflows/r?order=time&tab=spacetime",
+		"/alerts", "/act/alert?kind=threshold", "/act/alert?kind=threshold&name=a&measure=failed&limit=1&check=1",
 		"/tasks/nope", "/nothing",
 	}
 	for _, tab := range []string{"now", "history", "queues", "tasks", "config", "system", "clock", "commands"} {

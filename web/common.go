@@ -15,6 +15,7 @@ import (
 
 	"github.com/go-chi/chi/v5"
 
+	"github.com/umbelhq/umbel/monitor/alert/evaluate"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
@@ -34,6 +35,7 @@ type common struct {
 	audience auth.Audience // that pages are drawn for
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
+	alerts      *evaluate.Service // nil if there are none
 	redactor    *redact.Redactor
 	auditLog    history.AuditLog // nil records nothing
 	urls        templates.URLs
@@ -76,7 +78,7 @@ func (p *common) layout(ctx context.Context) templates.Layout {
 	}
 	return templates.Layout{
 		URLs: p.urls, Version: p.version, Health: h, HistoryError: p.historyError(h), Outbox: p.outboxAlert(ctx),
-		AppOutboxes: p.appOutboxAlerts(),
+		AppOutboxes: p.appOutboxAlerts(), Alerts: p.alertBell(),
 	}
 }
 

@@ -30,12 +30,13 @@ type pages struct {
 func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, changed func()) *pages {
 	c := &common{
 		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly || a.Role == auth.Viewer, audience: a, urls: urls,
-		appOutboxes: o.AppOutboxes, redactor: o.Redactor, auditLog: o.AuditLog,
+		alerts: o.Alerts, appOutboxes: o.AppOutboxes, redactor: o.Redactor, auditLog: o.AuditLog,
 		version: o.Version, now: o.Now, log: o.Logger,
 	}
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = c.readOnly, c.service() != nil, o.Commands != nil
 	c.urls.IsAdmin, c.urls.HidesPayload = a.Role == auth.Admin, !a.Payload
 	c.urls.HasLocks = o.Commands != nil && o.Commands.Locks != nil && a.Payload
+	c.urls.HasAlerts, c.urls.ReadOnlyAlerts = o.Alerts != nil, o.ReadOnly
 	p := &pages{common: c, views: &viewsPage{c}, failing: &failurePages{c}}
 	p.counts = newBackground(&background[history.Count]{
 		what: "count of a view", age: time.Minute, kept: 10 * time.Minute, readers: 1, changed: changed, log: o.Logger,
@@ -97,6 +98,9 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		app := &appOutboxPages{p.common, newCache[appRows](appOutboxAge), newCache[[]history.OutboxSample](chartAge)}
 		app.rows.most = appOutboxMost
 		list = append(list, route{pattern: appOutboxPath, action: auth.View, load: app.load}, route{pattern: appDeadPath, action: auth.View, load: app.loadDead})
+	}
+	if p.alerts != nil {
+		list = append(list, route{pattern: "/alerts", action: auth.View, load: (&alertPages{p.common}).load})
 	}
 	if p.commands == nil {
 		return list

@@ -31,6 +31,7 @@ func (p *settingsPage) load(ctx context.Context, _ address) (page, error) {
 		Version: p.version, Health: h, Location: kept.Location, Size: kept.Size, Error: p.historyError(h),
 		Unsaved: h.Store.UnsavedTasks, Backlog: kept.Unindexed, Plan: p.prunePlan(ctx),
 		MaxTasks: p.limits.MaxTasks, MaxText: p.limits.MaxText, Redact: p.redaction(ctx),
+		Receivers: p.alertReceivers(),
 	}
 	if p.peers != nil {
 		s := p.peers.Status()

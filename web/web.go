@@ -24,6 +24,7 @@ import (
 	"github.com/go-chi/chi/v5/middleware"
 	"golang.org/x/sync/errgroup"
 
+	"github.com/umbelhq/umbel/monitor/alert/evaluate"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
@@ -48,6 +49,8 @@ type Options struct {
 	// Commands lets people act on the cluster, and inspect workers and queues. Nil leaves both out; a read-only service
 	// only inspects.
 	Commands *command.Service
+	// Alerts are judged by whoever runs them, nil if nobody does.
+	Alerts *evaluate.Service
 	// AppOutboxes are the outboxes of applications, nil if none is watched.
 	AppOutboxes *outboxwatch.Watcher
 	// Peers are other Umbels that watch the same cluster, nil if this one asks workers nothing.
@@ -188,6 +191,9 @@ func sources(o Options) []func() <-chan struct{} {
 	if o.AppOutboxes != nil {
 		list = append(list, o.AppOutboxes.Changed)
 	}
+	if o.Alerts != nil {
+		list = append(list, o.Alerts.Changed)
+	}
 	if o.Commands == nil {
 		return list
 	}
@@ -305,7 +311,7 @@ func (h *Handler) newAPI(o Options, p *pages) http.Handler {
 		audited = p.audits.audited
 	}
 	return api.New(api.Options{
-		Audit: audited, Past: past, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers,
+		Audit: audited, Past: past, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, Alerts: o.Alerts,
 		ReadOnly: o.ReadOnly, Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger, Challenge: h.challenge,
 		AuditLog: o.AuditLog, Redactor: o.Redactor,
 	})

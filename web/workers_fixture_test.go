@@ -186,8 +186,9 @@ func newWorkersServer(t *testing.T) (*server, *workers) {
 	t.Helper()
 	s := &server{t: t, backend: newChangingBackend(t, state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
 	c := newWorkers(t, s.backend, false)
-	app := watched(t, newShopOutbox())
+	app, alerts := watched(t, newShopOutbox()), newAlerts(t, nil)
 	s.options = func(o *web.Options) {
+		o.Alerts = alerts
 		o.Backend, o.Commands, o.AppOutboxes = &changingWorkersBackend{s.backend, c}, c.commands, app
 	}
 	s.start()

@@ -247,7 +247,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		o.Auth = d.signIn
 	}
 	d.web, err = web.New(web.Options{
-		Backend: reader, Past: reader.At, Commands: d.commands, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly,
+		Backend: reader, Past: reader.At, Commands: d.commands, Alerts: d.alerts, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly,
 		Auth: o.Auth, Routes: o.Routes, OpenMetrics: o.OpenMetrics,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits, AuditLog: d.auditLog, Redactor: redactor, Flower: o.Flower,

@@ -62,6 +62,7 @@ type AlertUpdate struct {
 // AlertFilter selects firings for a list, newest first.
 type AlertFilter struct {
 	Open   bool  // that have not ended
+	Ended  bool  // that have
 	RuleID int64 // 0 is any
 	Before int64 // ID, 0 is from the newest
 	Limit  int   // 1 to 500

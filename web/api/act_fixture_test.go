@@ -28,7 +28,7 @@ func operating(t *testing.T, b *backend, readOnly bool) *command.Service {
 func options(t *testing.T, b *backend) api.Options {
 	t.Helper()
 	return api.Options{
-		Backend: b, Commands: operating(t, b, false), AppOutboxes: outboxes(t), Prefix: "/ops",
+		Backend: b, Commands: operating(t, b, false), Alerts: newAlerts(t), AppOutboxes: outboxes(t), Prefix: "/ops",
 		Now: func() time.Time { return time.UnixMicro(start).UTC() },
 	}
 }

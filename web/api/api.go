@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/go-chi/chi/v5"
 
+	"github.com/umbelhq/umbel/monitor/alert/evaluate"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
@@ -50,8 +51,9 @@ const readTimeout = 5 * time.Second
 // Options of the API. Backend is required.
 type Options struct {
 	Backend Backend
-	// Commands, AppOutboxes, Peers and ReadOnly are as in web.Options.
+	// Commands, Alerts, AppOutboxes, Peers and ReadOnly are as in web.Options.
 	Commands    *command.Service
+	Alerts      *evaluate.Service
 	AppOutboxes *outboxwatch.Watcher
 	Peers       *peers.Peers
 	ReadOnly    bool
@@ -76,7 +78,8 @@ type Options struct {
 // api handles requests. It is safe for concurrent use.
 type api struct {
 	backend  Backend
-	commands *command.Service // nil if there are none
+	commands *command.Service  // nil if there are none
+	alerts   *evaluate.Service // nil if there are none
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
 	peers       *peers.Peers // nil if read-only
@@ -106,7 +109,7 @@ func New(o Options) http.Handler {
 // serve returns the handler for those who may see payloads, and leaves others to hidden, or, with hides, that one.
 func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 	a := &api{
-		backend: o.Backend, commands: o.Commands, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
+		backend: o.Backend, commands: o.Commands, alerts: o.Alerts, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
 		challenge: o.Challenge, prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
 		hides: hides, past: o.Past, auditLog: o.AuditLog, redactor: o.Redactor,
 	}

@@ -17,20 +17,22 @@ const (
 	Open Action = "open" // anybody, signed in or not: health, assets, signing in
 	View Action = "view" // read everything but payloads, the audit log and tokens
 
-	ReadPayload    Action = "payload.read"    // read payloads, and what tells of them: locks, groups of duplicates
-	Export         Action = "export"          // take many tasks at once, as CSV or JSONL
-	SaveView       Action = "view.save"       // save and delete views, which all users share
-	ResolveFailure Action = "failure.resolve" // resolve and reopen groups of failures
-	DismissTask    Action = "task.dismiss"    // dismiss lost tasks
-	RetryTask      Action = "task.retry"      // publish tasks again with the arguments they had
-	RevokeTask     Action = "task.revoke"     // revoke and terminate tasks
-	PublishTask    Action = "task.publish"    // publish tasks with arguments of one's own
-	CallTask       Action = "task.call"       // publish tasks and get their results
-	EditRule       Action = "rule.edit"       // change which arguments make two calls one
-	ControlWorker  Action = "worker.control"  // pools, consumers, limits and times
-	ForgetWorker   Action = "worker.forget"   // remove offline workers
-	ChangeOutbox   Action = "outbox.change"   // requeue, cancel and discard commands and dead letters, Umbel's and applications'
+	ReadPayload      Action = "payload.read"      // read payloads, and what tells of them: locks, groups of duplicates
+	Export           Action = "export"            // take many tasks at once, as CSV or JSONL
+	SaveView         Action = "view.save"         // save and delete views, which all users share
+	ResolveFailure   Action = "failure.resolve"   // resolve and reopen groups of failures
+	DismissTask      Action = "task.dismiss"      // dismiss lost tasks
+	RetryTask        Action = "task.retry"        // publish tasks again with the arguments they had
+	RevokeTask       Action = "task.revoke"       // revoke and terminate tasks
+	PublishTask      Action = "task.publish"      // publish tasks with arguments of one's own
+	CallTask         Action = "task.call"         // publish tasks and get their results
+	EditRule         Action = "rule.edit"         // change which arguments make two calls one
+	ControlWorker    Action = "worker.control"    // pools, consumers, limits and times
+	ForgetWorker     Action = "worker.forget"     // remove offline workers
+	ChangeOutbox     Action = "outbox.change"     // requeue, cancel and discard commands and dead letters, Umbel's and applications'
+	AcknowledgeAlert Action = "alert.acknowledge" // acknowledge alerts and mute their rules
 
+	EditAlert      Action = "alert.edit"      // change rules of alerts, and test who is told
 	ShutDownWorker Action = "worker.shutdown" // shut workers down and restart their pools
 	PurgeQueue     Action = "queue.purge"     // delete messages
 	ReleaseLock    Action = "lock.release"    // release locks of tasks that run once
@@ -53,8 +55,9 @@ var (
 	viewerActions   = []Action{Open, View, ReadPayload, Export}
 	operatorActions = []Action{
 		SaveView, ResolveFailure, DismissTask, RetryTask, RevokeTask, PublishTask, CallTask, EditRule, ControlWorker, ForgetWorker, ChangeOutbox,
+		AcknowledgeAlert,
 	}
-	adminActions = []Action{ShutDownWorker, PurgeQueue, ReleaseLock, ReadAudit, ManageTokens}
+	adminActions = []Action{EditAlert, ShutDownWorker, PurgeQueue, ReleaseLock, ReadAudit, ManageTokens}
 )
 
 // Allows reports whether a role contains an action. An unknown role contains none but Open.

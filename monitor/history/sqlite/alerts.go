@@ -82,6 +82,9 @@ func (d *DB) AlertFirings(ctx context.Context, f history.AlertFilter) (firings [
 	if f.Open {
 		query += ` AND ended IS NULL`
 	}
+	if f.Ended {
+		query += ` AND ended IS NOT NULL`
+	}
 	if f.RuleID != 0 {
 		query, args = query+` AND rule = ?`, append(args, f.RuleID)
 	}
