@@ -74,7 +74,7 @@ const (
 )
 
 // Rule says when to fire. Durations are in whole seconds.
-type Rule struct {
+type Rule struct { //nolint:recvcheck // only checkQuery changes it
 	Kind Kind `json:"kind"`
 	// Query selects what is judged. It may ask for names, workers and queues only, but where Measure is Tasks.
 	Query   string  `json:"query,omitempty"`
@@ -147,13 +147,13 @@ func (r *Rule) checkQuery() error {
 	if r.Kind == Threshold && !slices.Contains(Measures(), r.Measure) {
 		return wrong("measure", "The measure is %s, not %q.", list(Measures()), truncate.Text(string(r.Measure), 50))
 	}
-	if !(r.Kind == Threshold && r.Measure == Tasks) && !rollup.Countable(q) {
+	if (r.Kind != Threshold || r.Measure != Tasks) && !rollup.Countable(q) {
 		return wrong("query", "Only conditions on name, worker and queue can be judged by this rule; others need the number of tasks that match.")
 	}
 	return nil
 }
 
-func (r *Rule) checkNumbers() error {
+func (r Rule) checkNumbers() error {
 	whole := func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) && v >= 0 && v <= 1e12 }
 	switch {
 	case !whole(r.Limit):
@@ -181,12 +181,12 @@ func (r *Rule) checkNumbers() error {
 }
 
 // windowed reports whether the measure is of the events within a window.
-func (r *Rule) windowed() bool {
+func (r Rule) windowed() bool {
 	return r.Kind == Threshold && r.Measure != Depth && r.Measure != Tasks
 }
 
 // quantile is the percentile that the rule measures, 0 if none.
-func (r *Rule) quantile() float64 {
+func (r Rule) quantile() float64 {
 	switch r.Measure {
 	case WaitP50, RunP50:
 		return .5

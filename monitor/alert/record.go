@@ -195,8 +195,11 @@ func (d *Decoder) Decode(b []byte) (*Record, error) {
 	}
 	d.buf.Reset()
 	n, err := io.Copy(&d.buf, io.LimitReader(d.f, maxRecord+1))
-	if err != nil || n > maxRecord {
-		return nil, fmt.Errorf("%w: %d bytes, %v", ErrRecord, n, err)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrRecord, err)
+	}
+	if n > maxRecord {
+		return nil, fmt.Errorf("%w: more than %d bytes", ErrRecord, maxRecord)
 	}
 	if d.texts == nil || len(d.texts) > maxInterned {
 		d.texts = make(map[string]string)

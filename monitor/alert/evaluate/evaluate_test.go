@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -117,12 +118,12 @@ func (w *world) told() (all []receivers.Notification) {
 	if err != nil {
 		w.Fatal(err)
 	}
-	for i := len(list) - 1; i >= 0; i-- {
+	for _, c := range slices.Backward(list) {
 		var p struct {
 			Receiver     string
 			Notification receivers.Notification
 		}
-		if err := json.Unmarshal(list[i].Payload, &p); err != nil {
+		if err := json.Unmarshal(c.Payload, &p); err != nil {
 			w.Fatal(err)
 		}
 		all = append(all, p.Notification)

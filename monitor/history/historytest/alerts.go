@@ -2,8 +2,8 @@ package historytest
 
 import (
 	"errors"
-	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -103,7 +103,7 @@ func (c storeTest) alertRulesKept() {
 func (c storeTest) alertRulesBounded() {
 	var last history.AlertRule
 	for i := range history.MaxAlertRules {
-		last = c.saveAlertRule(fmt.Sprint(i))
+		last = c.saveAlertRule(strconv.Itoa(i))
 	}
 	if _, err := c.SaveAlertRule(c.Context(), history.AlertRule{Name: "more"}); !errors.Is(err, history.ErrTooManyAlertRules) {
 		c.Errorf("save one more: %v, want %v", err, history.ErrTooManyAlertRules)
@@ -191,7 +191,7 @@ func (c storeTest) alertLog(from time.Time) (got []string) {
 func (c storeTest) alertRecords() {
 	var want []string
 	for i := range 1_203 {
-		want = append(want, fmt.Sprint(i))
+		want = append(want, strconv.Itoa(i))
 		c.updateAlerts(history.AlertUpdate{At: alertStart().Add(time.Duration(i) * time.Minute), Record: []byte(want[i])})
 	}
 	if got := c.alertLog(time.Time{}); !slices.Equal(got, want) {
@@ -211,7 +211,7 @@ func (c storeTest) alertFirings() {
 	r := c.saveAlertRule("a")
 	var u history.AlertUpdate
 	for i := range 7 {
-		u.Began = append(u.Began, history.AlertFiring{RuleID: r.ID, RuleName: "a", Subject: fmt.Sprint(i), Start: alertStart(), Evidence: []byte(`{}`)})
+		u.Began = append(u.Began, history.AlertFiring{RuleID: r.ID, RuleName: "a", Subject: strconv.Itoa(i), Start: alertStart(), Evidence: []byte(`{}`)})
 	}
 	u.At = alertStart()
 	c.updateAlerts(u)

@@ -37,7 +37,7 @@ func TestPerfetto(t *testing.T) {
 	var file struct {
 		TraceEvents []struct {
 			Name, Ph, ID string
-			Ts, Dur      int64
+			TS, Dur      int64
 			Pid, Tid     int
 		}
 	}
@@ -49,10 +49,10 @@ func TestPerfetto(t *testing.T) {
 		switch e.Ph {
 		case "X":
 			slices++
-			if e.Dur < 0 || e.Pid == 0 || e.Tid == 0 || e.Ts < until[[2]int{e.Pid, e.Tid}] {
+			if e.Dur < 0 || e.Pid == 0 || e.Tid == 0 || e.TS < until[[2]int{e.Pid, e.Tid}] {
 				t.Errorf("slice %+v begins within the one before, which ends at %d", e, until[[2]int{e.Pid, e.Tid}])
 			}
-			until[[2]int{e.Pid, e.Tid}] = e.Ts + e.Dur
+			until[[2]int{e.Pid, e.Tid}] = e.TS + e.Dur
 		case "s", "f":
 			flows[e.ID] += e.Ph
 		case "M":
