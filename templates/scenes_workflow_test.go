@@ -14,7 +14,7 @@ func workflowScenes() map[string]scene {
 	shown := layout(templates.SectionWorkflows, "/workflows/r")
 	waterfall := func(w workflow.Workflow, open ...string) templates.Workflow {
 		return templates.Workflow{
-			Workflow: w, Tab: templates.NewWaterfall(&w, open),
+			Workflow: w, Tab: templates.NewWaterfall(&w, templates.WaterfallOptions{Open: open}),
 			Tabs: []templates.Choice{{Text: "Waterfall", Href: "/ops/workflows/r", Current: true}, {Text: "Graph", Href: "/ops/workflows/r?tab=graph"}},
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/umbelhq/umbel/internal/spacetime"
 	"github.com/umbelhq/umbel/monitor/workflow"
-	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/causality"
 )
 
@@ -73,7 +72,7 @@ func (v SpaceTime) layOut(URLs) drawnSpaceTime {
 		}
 		index[n] = i
 		if at = v.at(e, at); v.Timed && e.Stamp.Micros != 0 {
-			if h := hostOf(e.Process.Hostname); !v.corrected(h) && !slices.Contains(out.Uncorrected, h) {
+			if h := workflow.Host(e.Process.Hostname); !v.corrected(h) && !slices.Contains(out.Uncorrected, h) {
 				out.Uncorrected = append(out.Uncorrected, h)
 			}
 		}
@@ -125,21 +124,12 @@ func (v SpaceTime) at(e causality.Event, before int64) int64 {
 	if e.Stamp.Micros == 0 {
 		return before
 	}
-	return e.Stamp.Micros - v.Offsets[hostOf(e.Process.Hostname)]
+	return e.Stamp.Micros - v.Offsets[workflow.Host(e.Process.Hostname)]
 }
 
 func (v SpaceTime) corrected(host string) bool {
 	_, ok := v.Offsets[host]
 	return ok
-}
-
-// hostOf is the machine in a node name.
-func hostOf(node string) string {
-	_, host, found := strings.Cut(node, "@")
-	if !found {
-		return node
-	}
-	return host
 }
 
 // names are the names of tasks, which few of their events have.
@@ -239,18 +229,6 @@ func (d drawnSpaceTime) cut() string {
 
 // ControlHost stands for the host of Umbel where it sends commands.
 const ControlHost = "umbel control"
-
-// Offsets returns how far the clocks of hosts are ahead, by those of their workers, of which the narrowest is taken.
-func Offsets(workers []state.Worker) map[string]int64 {
-	offsets := map[string]int64{ControlHost: 0}
-	slices.SortFunc(workers, func(a, b state.Worker) int { return cmp.Compare(a.Name, b.Name) })
-	for _, w := range workers {
-		if _, known := offsets[hostOf(w.Name)]; !known && w.ClockOffsetMicros != nil {
-			offsets[hostOf(w.Name)] = *w.ClockOffsetMicros
-		}
-	}
-	return offsets
-}
 
 // Part returns v with what it says of the tasks of a workflow that are drawn, by time, and links to others. order is the
 // parameter of the address.

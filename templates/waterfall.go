@@ -17,11 +17,18 @@ const maxWaterfall = 1_000
 
 // Waterfall draws a workflow as a row per attempt on one time axis.
 type Waterfall struct {
+	WaterfallOptions
 	w       *workflow.Workflow
 	rows    []waterfallRow
 	omitted int // tasks without a row
 	path    []workflow.Hop
-	open    []string
+}
+
+// WaterfallOptions say what a waterfall shows, and what it takes that from.
+type WaterfallOptions struct {
+	Open    []string // tasks whose folded children are shown one by one
+	Groups  workflow.Groups
+	Elapsed workflow.ElapsedFunc // bounds of waits, nil to trust all clocks
 }
 
 // waterfallRow is one attempt, a task that no worker has received, or tasks that are folded into one row.
@@ -34,21 +41,21 @@ type waterfallRow struct {
 	Fold     *workflow.Row
 	Worker   string
 	State    state.State
-	Queued   *float64 // seconds
+	Queued   *workflow.Length
 	Reserved *float64
 	Ran      *float64
 	Spans    []span
 }
 
-// NewWaterfall lays a workflow out. Folded children of the tasks in open are shown one by one.
-func NewWaterfall(w *workflow.Workflow, open []string) Waterfall {
+// NewWaterfall lays a workflow out.
+func NewWaterfall(w *workflow.Workflow, o WaterfallOptions) Waterfall {
 	x := workflowAxis(w)
-	v := Waterfall{w: w, path: w.Critical(nil), open: open}
+	v := Waterfall{WaterfallOptions: o, w: w, path: w.Critical(o.Groups, o.Elapsed)}
 	critical := make(map[int]bool, len(v.path))
 	for _, h := range v.path {
 		critical[h.Task] = true
 	}
-	for _, r := range w.Rows(open) {
+	for _, r := range w.Rows(o.Open) {
 		t := &w.Tasks[r.Task]
 		switch {
 		case len(v.rows) >= maxWaterfall:
@@ -64,7 +71,7 @@ func NewWaterfall(w *workflow.Workflow, open []string) Waterfall {
 			continue
 		}
 		for n := range t.Executions {
-			row := attemptRow(x, t, n)
+			row := v.attemptRow(x, r.Task, n)
 			row.Critical = critical[r.Task]
 			v.rows = append(v.rows, row)
 		}
@@ -111,7 +118,7 @@ func (v Waterfall) opened(u URLs, r waterfallRow) templ.SafeURL {
 	if r.Task.Parent >= 0 {
 		parent = v.w.Tasks[r.Task.Parent].ID
 	}
-	return u.path(WorkflowPath(v.w.Root) + "?" + url.Values{"open": append(slices.Clone(v.open), parent)}.Encode())
+	return u.path(WorkflowPath(v.w.Root) + "?" + url.Values{"open": append(slices.Clone(v.Open), parent)}.Encode())
 }
 
 // foldWords say what is in a folded row.
@@ -126,6 +133,11 @@ func foldWords(r *workflow.Row, name string) string {
 	return text
 }
 
+// inferred reports whether a listed step is said to be of a chord by what its header looks like.
+func (v Waterfall) inferred() bool {
+	return slices.ContainsFunc(v.hops(), func(h workflow.Hop) bool { return h.Held && h.Inferred })
+}
+
 // maxHops bounds the steps of the critical path that are listed: the last ones.
 const maxHops = 25
 
@@ -135,28 +147,55 @@ func (v Waterfall) hops() []workflow.Hop { return v.path[max(len(v.path)-maxHops
 // held says how long a chord waited for one task, empty if it did not.
 func (v Waterfall) held(h workflow.Hop) string {
 	name := func(i int) string { return cmp.Or(v.w.Tasks[i].Name, "task") + " " + shortID(v.w.Tasks[i].ID) }
+	chord := "The chord"
+	if h.Inferred {
+		chord = "What seems to be a chord"
+	}
 	switch {
 	case !h.Held:
 		return ""
 	case h.Rival >= 0:
-		return "The chord waited for either of these two: " + name(h.Task) + " or " + name(h.Rival) + "."
+		return chord + " waited for either of these two: " + name(h.Task) + " or " + name(h.Rival) + "."
 	default:
-		return "The chord waited " + boundsWords(h.Hold) + " on " + name(h.Task) + " alone."
+		return chord + " waited " + lengthWords(h.Hold) + " on " + name(h.Task) + " alone."
 	}
 }
 
-// boundsWords is a length of time, or the least and the greatest that it may be.
-func boundsWords(b workflow.Bounds) string {
-	if b.Exact() {
-		return duration(float64(b.Low) / 1e6)
+// lengthWords is a length of time, with its bounds if it is not exact.
+func lengthWords(l workflow.Length) string {
+	low, high := *l.LowSeconds(), l.HighSeconds()
+	switch {
+	case l.Exact() && !l.Uncertain:
+		return duration(low)
+	case high != nil:
+		return timeSpan(low, *high)
+	case l.Uncertain:
+		return "an unknown time"
+	case l.Low > 0:
+		return "about " + duration(float64(l.Likely)/1e6) + ", at least " + roundedDown(low)
+	default:
+		return "about " + duration(float64(l.Likely)/1e6)
 	}
-	return duration(float64(b.Low)/1e6) + " to " + duration(float64(b.High)/1e6)
+}
+
+// lengthBounds says what is known of a length of time between two clocks.
+func lengthBounds(l workflow.Length) string {
+	low, high := *l.LowSeconds(), l.HighSeconds()
+	switch {
+	case high != nil:
+		return "Between " + duration(low) + " and " + duration(*high) + " by what is known of the clocks of both hosts."
+	case low > 0:
+		return "At least " + roundedDown(low) + " by what is known of the clocks of both hosts."
+	default:
+		return "By the clocks of two hosts, as far as is known how far they are off."
+	}
 }
 
 // Content draws the tab.
 func (v Waterfall) Content(u URLs) templ.Component { return waterfall(u, v) }
 
-func attemptRow(x axis, t *workflow.Task, n int) waterfallRow {
+func (v Waterfall) attemptRow(x axis, task, n int) waterfallRow {
+	t := &v.w.Tasks[task]
 	e := &t.Executions[n]
 	r := waterfallRow{ID: "w-" + t.ID, Task: t, Attempt: e.Attempt, Again: n > 0, Worker: e.Worker, State: e.State}
 	if n > 0 {
@@ -167,8 +206,8 @@ func attemptRow(x axis, t *workflow.Task, n int) waterfallRow {
 		end = t.Executions[n+1].ReceivedAt
 	}
 	begun := cmp.Or(e.ReceivedAt, e.StartedAt)
-	if e.QueuedAt != 0 && begun != 0 {
-		r.Queued = seconds(begun - e.QueuedAt)
+	if queued, ok := v.w.Waited(task, n, begun, v.Elapsed); ok {
+		r.Queued = &queued
 		if begun > e.QueuedAt {
 			r.Spans = x.add(r.Spans, "queued", e.QueuedAt, begun)
 		}

@@ -66,7 +66,8 @@ func (d *diagram) add(ctx context.Context, t *state.Task, about bool) (bool, err
 // besides the order.
 func (d *diagram) view(path string, parameters url.Values, timed bool) templates.SpaceTime {
 	v := templates.SpaceTime{Graph: causality.New(d.events), About: d.about, Timed: timed}
-	d.backend.View(func(c state.View) { v.Offsets = templates.Offsets(c.Workers()) })
+	d.backend.View(func(c state.View) { v.Offsets = workflow.Offsets(c.Workers()) })
+	v.Offsets[templates.ControlHost] = 0
 	link := func(order string) string {
 		q := url.Values{}
 		maps.Copy(q, parameters)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/workflow"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -90,6 +91,13 @@ func workflowURL(root string, t workflowTab, query url.Values) string {
 }
 
 // waterfall is the tab with a row per attempt.
-func (p *workflowPages) waterfall(_ context.Context, w *workflow.Workflow, query url.Values) (templates.WorkflowTab, error) {
-	return templates.NewWaterfall(w, query[paramOpen]), nil
+func (p *workflowPages) waterfall(ctx context.Context, w *workflow.Workflow, query url.Values) (templates.WorkflowTab, error) {
+	groups, _ := p.groupsOf(ctx, w)
+	return templates.NewWaterfall(w, templates.WaterfallOptions{Open: query[paramOpen], Groups: groups, Elapsed: p.elapsed}), nil
+}
+
+// elapsed bounds the time between two events by what is known of clocks now.
+func (p *common) elapsed(from, to state.Moment) (e state.Elapsed, ok bool) {
+	p.backend.View(func(c state.View) { e, ok = c.Elapsed(from, to) })
+	return e, ok
 }

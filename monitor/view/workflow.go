@@ -9,11 +9,14 @@ import (
 )
 
 // Workflow returns the tasks of a root, or history.ErrNotFound if none is retained. Of more than workflow.MaxTasks it
-// returns those that changed first, and the root.
+// returns those that changed first, and the root. Times are corrected by what is known of clocks.
 func (r *Reader) Workflow(ctx context.Context, root string) (workflow.Workflow, error) {
 	var fresh []string
-	r.source.View(func(c state.View) { fresh = c.UnsavedOf(root, workflow.MaxTasks) })
-	l := workflowTasks{ids: make(map[string]bool, len(fresh)), tasks: make([]workflow.Task, 0, len(fresh))}
+	var offsets map[string]int64
+	r.source.View(func(c state.View) {
+		fresh, offsets = c.UnsavedOf(root, workflow.MaxTasks), workflow.Offsets(c.Workers())
+	})
+	l := workflowTasks{offsets: offsets, ids: make(map[string]bool, len(fresh)), tasks: make([]workflow.Task, 0, len(fresh))}
 	for chunk := fresh; len(chunk) > 0; chunk = chunk[min(len(chunk), maxPage):] {
 		r.source.View(func(c state.View) { l.addFresh(c, chunk[:min(len(chunk), maxPage)]) })
 	}
@@ -45,14 +48,15 @@ func (r *Reader) Workflow(ctx context.Context, root string) (workflow.Workflow, 
 
 // workflowTasks gathers the tasks of a workflow.
 type workflowTasks struct {
-	ids   map[string]bool
-	tasks []workflow.Task
+	offsets map[string]int64
+	ids     map[string]bool
+	tasks   []workflow.Task
 }
 
 func (l *workflowTasks) add(t *state.Task) {
 	l.ids[t.ID] = true
 	if len(l.tasks) < workflow.MaxTasks {
-		l.tasks = append(l.tasks, workflow.Of(t))
+		l.tasks = append(l.tasks, workflow.Of(t, l.offsets))
 	}
 }
 
@@ -71,7 +75,7 @@ func (l *workflowTasks) current(r *Reader) {
 			for i := range rest[:min(len(rest), maxPage)] {
 				if t := &rest[i]; !t.Over() {
 					if now, ok := c.Task(t.ID); ok {
-						*t = workflow.Of(&now)
+						*t = workflow.Of(&now, l.offsets)
 					}
 				}
 			}

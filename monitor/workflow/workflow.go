@@ -30,10 +30,12 @@ type Task struct {
 	ParentID string // as sent, empty if it has none, or none is known
 	Client   string // node name of the sender, empty if unknown
 	Queue    string // empty if unknown
-	SentAt   int64  // µs since 1970 UTC by the sender's clock, 0 if unknown
-	Updated  int64  // newest timestamp of its events, µs
-	Lost     bool   // it is not expected to end
-	Ignored  bool   // a person has dismissed it
+	SentAt   int64  // as the times of an Execution
+	// SentAhead is how far the sender's clock is taken to be ahead, µs. SentAt is corrected by it.
+	SentAhead int64
+	Updated   int64 // newest timestamp of its events, µs
+	Lost      bool  // it is not expected to end
+	Ignored   bool  // a person has dismissed it
 
 	Executions []Execution // oldest first; none if no worker has received it
 
@@ -44,8 +46,8 @@ type Task struct {
 	Below    int   // number of descendants: they follow it in Workflow.Tasks
 }
 
-// Execution is one attempt at a task on one worker. Times are µs since 1970 UTC by the clocks of those who report them, 0
-// where unknown or not yet.
+// Execution is one attempt at a task on one worker. Times are µs since 1970 UTC by the local clock, as far as is known how far
+// the clocks of those who report them are ahead of it, 0 where unknown or not yet.
 type Execution struct {
 	Attempt  int64 // retries before it, 0 for the first
 	Worker   string
@@ -53,6 +55,8 @@ type Execution struct {
 	State    state.State
 	Replaced bool // it ended by publishing another task under its id
 	Inferred bool // no task-received was seen for it
+	// Ahead is how far its worker's clock is taken to be ahead, µs. Times are corrected by it.
+	Ahead int64
 
 	QueuedAt   int64 // task-sent, or the retry or redelivery before it
 	ReceivedAt int64
@@ -68,25 +72,36 @@ func (w *Workflow) Name() string {
 	return ""
 }
 
-// Of returns a task of the list without its payload.
-func Of(t *state.Task) Task {
+// Of returns a task of the list without its payload, and with times that are corrected by offsets, by host.
+func Of(t *state.Task, offsets map[string]int64) Task {
 	w := Task{
 		ID: t.ID, Name: text(t.Name), State: t.State, RootID: text(t.RootID), ParentID: text(t.ParentID),
-		Client: text(t.Client), Queue: text(t.Queue), SentAt: t.SentAt, Updated: t.UpdatedAt,
+		Client: text(t.Client), Queue: text(t.Queue), Updated: t.UpdatedAt,
 		Lost: t.Lost != nil || t.Orphaned, Ignored: t.Dismissed != nil, Parent: -1,
 	}
 	if w.ParentID == w.ID { // a retry names itself
 		w.ParentID = ""
 	}
+	w.SentAhead = offsets[Host(w.Client)]
+	w.SentAt = corrected(t.SentAt, w.SentAhead)
 	w.Executions = make([]Execution, len(t.Executions))
 	for i, e := range t.Executions {
+		ahead := offsets[Host(e.Worker)]
 		w.Executions[i] = Execution{
 			Attempt: e.Attempt, Worker: e.Worker, PID: e.PID, State: e.State, Replaced: e.Replaced, Inferred: e.Inferred,
-			ReceivedAt: e.ReceivedAt, StartedAt: e.StartedAt, EndedAt: endOf(&e),
+			Ahead: ahead, ReceivedAt: corrected(e.ReceivedAt, ahead), StartedAt: corrected(e.StartedAt, ahead),
+			EndedAt: corrected(endOf(&e), ahead),
 		}
 	}
 	w.queue()
 	return w
+}
+
+func corrected(at, ahead int64) int64 {
+	if at == 0 {
+		return 0
+	}
+	return at - ahead
 }
 
 // queue sets since when each attempt was queued. Task.SentAt is of the newest attempt, unless its task-sent was not seen.

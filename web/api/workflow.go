@@ -45,7 +45,7 @@ type WorkflowTask struct {
 	State      string              `json:"state" example:"SUCCESS"`
 	Client     *string             `json:"client" doc:"Node name of the sender."`
 	Queue      *string             `json:"queue"`
-	Executions []WorkflowExecution `json:"executions" nullable:"false" doc:"Attempts, oldest first."`
+	Executions []WorkflowExecution `json:"executions" nullable:"false" doc:"Attempts, oldest first. Times are by the clocks of those who report them, less how far these are known to be ahead of Umbel's."`
 }
 
 // WorkflowExecution is one attempt at a task.
@@ -54,7 +54,7 @@ type WorkflowExecution struct {
 	Worker     string `json:"worker"`
 	PID        *Int   `json:"pid"`
 	State      string `json:"state"`
-	QueuedAt   Time   `json:"queued_at" doc:"When it was sent, by the clock of the sender; of a later attempt, when the one before ended."`
+	QueuedAt   Time   `json:"queued_at" doc:"When it was sent; of a later attempt, when the one before ended."`
 	ReceivedAt Time   `json:"received_at"`
 	StartedAt  Time   `json:"started_at"`
 	EndedAt    Time   `json:"ended_at"`

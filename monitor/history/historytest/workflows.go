@@ -21,7 +21,7 @@ func wantedWorkflows(tasks []state.Task) map[string]string {
 		if t.RootID != nil && *t.RootID != t.ID {
 			root, isRoot[*t.RootID] = *t.RootID, true
 		}
-		members[root] = append(members[root], workflow.Of(t))
+		members[root] = append(members[root], workflow.Of(t, nil))
 	}
 	want := map[string]string{}
 	for root := range isRoot {
