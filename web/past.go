@@ -70,7 +70,7 @@ func (t *times) backend(past *view.Past, hides bool) Backend {
 
 // lasting reports whether a kind of page can show how it was: others show what is inspected, counted or stored as it is now.
 func (rt route) lasting() bool {
-	return slices.Contains([]string{"/", "/tasks", "/tasks/*", "/views", "/workers", "/workers/*"}, rt.pattern)
+	return slices.Contains([]string{"/", "/tasks", "/tasks/*", "/views", "/workers", "/workers/*", "/workflows/*"}, rt.pattern)
 }
 
 // servePast shows the page of an address with an instant.

@@ -87,8 +87,16 @@ func TestPagesShowTimesPast(t *testing.T) {
 			t.Errorf("%s: status %d without %q", query, w.Code, want)
 		}
 	}
-	if w := visit(t, h, "/ops/failures?"+after(then)); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "does not keep how this page was") {
-		t.Errorf("failures then: status %d", w.Code)
+	for _, path := range []string{"/ops/failures?", "/ops/workflows?"} {
+		if w := visit(t, h, path+after(then)); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "does not keep how this page was") {
+			t.Errorf("%s then: status %d", path, w.Code)
+		}
+	}
+	for _, path := range []string{"/ops/workflows/task-03?", "/ops/workflows/task-03?tab=graph&", "/ops/workflows/task-03?tab=spacetime&"} {
+		w := visit(t, h, path+after(then))
+		if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "As of <time") || strings.Contains(body, "Success") {
+			t.Errorf("%s then: status %d, or it knows of what came later", path, w.Code)
+		}
 	}
 }
 
@@ -130,6 +138,11 @@ func TestTheAPIAnswersForTimesPast(t *testing.T) {
 	if got := states(all, "/api/v1/tasks?q=state:started&"+after(10500*time.Millisecond)); len(got) != 3 {
 		t.Errorf("started tasks then: %v, want two and their arguments", got)
 	}
+	for path, want := range map[string]string{"/api/v1/workflows/task-03?": `"status":"running"`, "/api/v1/workflows/export?root=task-03&": "STARTED"} {
+		if w := visit(t, all, path+after(10500*time.Millisecond)); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
 	o.Auth = viewer{}
 	if got := states(newWeb(t, o), "/api/v1/tasks?"+after(10500*time.Millisecond)); len(got) != 4 || got["args"] != "" {
 		t.Errorf("tasks then, for a viewer: %v, want four without arguments", got)
@@ -138,6 +151,7 @@ func TestTheAPIAnswersForTimesPast(t *testing.T) {
 		"/api/v1/tasks?at=soon":                         "At must be a time such as",
 		"/api/v1/workers?at=2030-01-01T00:00:00Z":       "At is in the future.",
 		"/api/v1/failures?" + after(time.Second):        "known only as it is now",
+		"/api/v1/workflows?" + after(time.Second):       "known only as it is now",
 		"/api/v1/tasks/task-29?" + after(5*time.Second): "",
 	} {
 		if w := visit(t, all, path); w.Code < 400 || w.Code >= 500 || !strings.Contains(w.Body.String(), want) {

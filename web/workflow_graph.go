@@ -76,7 +76,10 @@ func (p *workflowPages) graph(ctx context.Context, w *workflow.Workflow, query u
 // groupsOf reads which groups the tasks of a workflow are in, as far as stored results tell, and says how much that is.
 func (p *workflowPages) groupsOf(ctx context.Context, w *workflow.Workflow) (groups workflow.Groups, said string) {
 	groups = workflow.Groups{Of: map[string]string{}, Body: map[string]string{}}
-	if p.groups == nil {
+	switch {
+	case p.instant != nil:
+		return groups, "No event tells of groups, and results are known only as they are now."
+	case p.groups == nil:
 		return groups, "No event tells of groups, and Umbel has no result backend that does."
 	}
 	ctx, cancel := context.WithTimeout(ctx, groupTimeout)

@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -131,5 +133,98 @@ func TestStepsGoFromEventToEvent(t *testing.T) {
 	}
 	if _, err := c.At(t.Context(), time.Now().Add(time.Hour)); !errors.Is(err, view.ErrFuture) {
 		t.Errorf("the future: %v, want %v", err, view.ErrFuture)
+	}
+}
+
+// counted is what a fold has counted at an instant.
+type counted struct {
+	at     time.Time
+	counts state.Counts
+}
+
+// TestThePastCountsWhatAFoldDid compares counts at instants with those that were folded then.
+func TestThePastCountsWhatAFoldDid(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, state.Options{})
+	c.publish(event("received", "first", 0, `,"name":"n0"`))
+	c.save() // which leaves a snapshot
+	rng := rand.New(rand.NewPCG(6, 6))
+	var seen []counted
+	for n := 1; n < 120; n++ {
+		kind := []string{"received", "started", "succeeded", "failed", "retried"}[rng.IntN(5)]
+		c.publish(event(kind, fmt.Sprintf("t%d", rng.IntN(25)), n, fmt.Sprintf(`,"name":"n%d"`, rng.IntN(3))))
+		if n%9 == 0 {
+			var now counted
+			c.View(func(v state.View) { now.counts = v.Counts() })
+			now.at = time.Now()
+			seen = append(seen, now)
+		}
+		if n == 60 {
+			c.save()
+		}
+	}
+	for i, m := range seen {
+		past, err := c.At(t.Context(), m.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got state.Counts
+		past.View(func(v state.View) { got = v.Counts() })
+		got.Workers = m.counts.Workers // those of the snapshot
+		if diff := cmp.Diff(m.counts, got, cmpopts.EquateEmpty()); diff != "" {
+			t.Errorf("counts of moment %d (-then +now):\n%s", i, diff)
+		}
+	}
+}
+
+// TestAWorkflowAsItWas looks at a workflow while it runs, then at the same instants again.
+func TestAWorkflowAsItWas(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, state.Options{})
+	in := func(parent string) string {
+		return fmt.Sprintf(`,"name":"pay","root_id":"r","parent_id":%q`, parent)
+	}
+	type moment struct {
+		at time.Time
+		w  workflow.Workflow
+	}
+	var seen []moment
+	for n, e := range []json.RawMessage{
+		event("received", "r", 1, `,"name":"pay"`), event("succeeded", "r", 2, ""), event("received", "a", 3, in("r")),
+		event("received", "b", 4, in("a")), event("failed", "b", 5, ""), event("succeeded", "a", 6, ""), event("received", "late", 7, in("b")),
+	} {
+		c.publish(e)
+		if n == 3 {
+			c.save()
+		}
+		w, err := c.Workflow(t.Context(), "r")
+		if err != nil {
+			t.Fatal(err)
+		}
+		seen = append(seen, moment{time.Now(), w})
+	}
+	for _, saved := range []bool{false, true} {
+		if saved {
+			c.save()
+		}
+		for i, m := range seen {
+			past, err := c.At(t.Context(), m.at)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got, err := past.Workflow(t.Context(), "r"); err != nil || !cmp.Equal(m.w, got) {
+				t.Errorf("workflow of moment %d, all saved %v: %v\n%s", i, saved, err, cmp.Diff(m.w, got))
+			}
+		}
+	}
+	past, err := c.At(t.Context(), seen[1].at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := past.Workflow(t.Context(), "a"); !errors.Is(err, history.ErrNotFound) {
+		t.Errorf("a workflow that had not begun: %v, want %v", err, history.ErrNotFound)
+	}
+	if _, err := past.Workflows(t.Context(), history.WorkflowRequest{}); !errors.Is(err, view.ErrNotPast) {
+		t.Errorf("the list of workflows: %v, want %v", err, view.ErrNotPast)
 	}
 }
