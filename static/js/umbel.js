@@ -626,7 +626,7 @@ function follow(selector) {
 }
 
 document.addEventListener("change", (e) => {
-  if (e.target.id === "scrubber") e.target.form.requestSubmit();
+  if (e.target instanceof HTMLInputElement && e.target.id === "scrubber") e.target.form?.requestSubmit();
 });
 
 // ---- Keys ----
