@@ -68,6 +68,7 @@ func TestBrowserAccessibility(t *testing.T) {
 		pages = append(pages, "http://"+s.address+s.prefix+path)
 	}
 	pages = append(pages, signInPages(t)...)
+	pages = append(pages, pastPages(t)...)
 	if _, err := chromedp.Call(tb.ctx, page.SetBypassCSP, page.SetBypassCSPParams{Enabled: true}); err != nil {
 		t.Fatal(err) // axe-core adds style sheets, which the policy forbids
 	}

@@ -160,6 +160,19 @@ func TestTheAPIAnswersForTimesPast(t *testing.T) {
 	}
 }
 
+// pastPages are pages of a time past: with banner and scrubber, and one that has no past.
+func pastPages(t *testing.T) (pages []string) {
+	t.Helper()
+	s := newServer(t, "/ops", nil)
+	s.stop()
+	s.options = func(o *web.Options) { withPast(t, o) }
+	s.start()
+	for _, path := range []string{"/", "/workflows/task-03", "/workflows"} {
+		pages = append(pages, "http://"+s.address+s.prefix+path+"?"+after(10500*time.Millisecond))
+	}
+	return pages
+}
+
 // timesPast steps back from a live page and returns.
 func timesPast(t *testing.T, b context.Context) {
 	s := newServer(t, "/ops", nil)
@@ -167,15 +180,24 @@ func timesPast(t *testing.T, b context.Context) {
 	s.options = func(o *web.Options) { withPast(t, o) }
 	s.start()
 	tb := newTab(t, b, s, "/tasks/task-29?"+after(88500*time.Millisecond))
-	tb.until(`document.querySelector("#past strong")?.innerText.includes("12:01:28.500")`)
+	shown := func(at string) { // and ready for keys
+		tb.until(`document.readyState === "complete" && document.querySelector("#past strong")?.innerText.includes("` + at + `")`)
+	}
+	shown("12:01:28.500")
 	tb.want(`document.querySelector("#connection").textContent`, "Not live")
+	tb.eval(`void (navigator.clipboard.writeText = async (text) => { window.copied = text })`)
+	tb.press("Y")
+	tb.until(`window.copied === location.href && new URL(window.copied).searchParams.get("at") === "2026-11-21T12:01:28.500000Z"`)
 	tb.press("[")
-	tb.until(`document.querySelector("#past strong")?.innerText.includes("12:01:28.000")`)
+	shown("12:01:28.000")
 	tb.press("[")
-	tb.until(`document.querySelector("#past strong")?.innerText.includes("12:01:27.000")`)
+	shown("12:01:27.000")
 	tb.until(`document.querySelector("main").innerText.includes("Received")`)
 	tb.press("]")
-	tb.until(`document.querySelector("#past strong")?.innerText.includes("12:01:28.000")`)
+	shown("12:01:28.000")
 	tb.click("#past-now")
-	tb.until(`!document.querySelector("#past") && document.querySelector("#look-back") !== null`)
+	tb.until(`!document.querySelector("#past") && document.querySelector("#look-back") !== null && ` + live)
+	tb.eval(`void (navigator.clipboard.writeText = async (text) => { window.copied = text })`)
+	tb.press("Y")
+	tb.until(`/^\d{4}-.+Z$/.test(new URL(window.copied).searchParams.get("at"))`)
 }
