@@ -27,9 +27,12 @@ func makeBatches(n, message, chunk int) (batches []history.Batch, err error) {
 	c := state.New(state.Options{MaxTasks: n, Track: true})
 	var d celery.Decoder
 	var journal []byte
+	received := int64(0) // each event has a receipt of its own
 	bodies := simulate.Typical(3*n, message)
 	for i, body := range bodies {
 		d.Decode(body, 1_767_603_600_000_000, func(e *state.Event) {
+			received += 1000
+			e.ReceivedMicros += received
 			if change := c.Apply(e); change.New {
 				journal = state.AppendEvent(journal, e, change.Clock)
 			}
@@ -39,7 +42,7 @@ func makeBatches(n, message, chunk int) (batches []history.Batch, err error) {
 		}
 		b := history.Batch{Journal: journal}
 		for _, u := range c.TakeUnsaved(c.Unsaved()) {
-			b.Tasks = append(b.Tasks, history.Task{View: u.View, Events: u.Events, Stored: u.Stored})
+			b.Tasks = append(b.Tasks, history.Task(u))
 		}
 		if err := c.Saved(true, nil); err != nil {
 			return nil, fmt.Errorf("fold typical events: %w", err)
