@@ -92,8 +92,8 @@ func (a *assembly) order() []Task {
 	place := make([]int, len(a.tasks))
 	list := make([]Task, 0, len(a.tasks))
 	var stack []int
-	for i := len(a.tasks) - 1; i >= 0; i-- {
-		if a.tasks[i].Parent < 0 {
+	for i, t := range slices.Backward(a.tasks) {
+		if t.Parent < 0 {
 			stack = append(stack, i)
 		}
 	}

@@ -107,7 +107,7 @@ func TestSlackGetsPlainText(t *testing.T) {
 // mailServer takes one mail and returns what was sent. With refuse, it refuses recipients.
 func mailServer(t *testing.T, refuse string) (address string, said <-chan string) {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // closed with the test
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
