@@ -81,10 +81,10 @@ const maxBacktested = 20
 func (b AlertBacktest) summary() string {
 	since := "in the last week"
 	if b.Records == 0 {
-		return "There is nothing to judge it by yet: Umbel keeps what alerts are judged by from now on."
+		return "There is nothing to judge it by yet: the log of alerts begins now."
 	}
 	if !b.LogFrom.IsZero() {
-		since = "since " + b.LogFrom.UTC().Format("2 January 15:04") + " UTC, when what alerts are judged by begins"
+		since = "since " + b.LogFrom.UTC().Format("2 January 15:04") + " UTC, when the log of alerts begins"
 	}
 	switch n := len(b.Firings); n {
 	case 0:

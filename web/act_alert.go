@@ -139,9 +139,15 @@ func (p *forms) alertForm(ctx context.Context, v url.Values, check bool) (templa
 		}
 		form.Links = []templates.Link{{Text: "Delete this rule", Href: p.urls.Prefix + "/act/alert-delete?id=" + url.QueryEscape(id)}}
 	} else if !v.Has("name") {
-		v = alertValues("", alert.Rule{Kind: alert.Kind(v.Get("kind")), Measure: alert.Failed, Window: 300}, nil, true)
+		v = alertValues("", newRule(alert.Kind(v.Get("kind"))), nil, true)
+		for _, k := range alert.Kinds() {
+			if k != alert.Kind(v.Get("kind")) {
+				form.Links = append(form.Links, templates.Link{Text: k.Label(), Href: p.urls.Prefix + "/act/alert?kind=" + string(k)})
+			}
+		}
 	}
-	form.Description = alert.Kind(v.Get("kind")).Label() + ": judged every minute, on what happened in it."
+	kind := alert.Kind(v.Get("kind"))
+	form.Description = kind.Label() + ": " + kind.Doc()
 	form.Hidden = append(form.Hidden, templates.Param{Name: "kind", Value: v.Get("kind")})
 	form.Fields = p.alertFields(v)
 	if !check {
@@ -168,6 +174,18 @@ func (p *forms) alertForm(ctx context.Context, v url.Values, check bool) (templa
 	return form, nil
 }
 
+// newRule returns a rule of a kind with defaults.
+func newRule(k alert.Kind) alert.Rule {
+	r := alert.Rule{Kind: k}
+	if k == alert.Threshold {
+		r.Measure, r.Window = alert.Failed, 300
+	}
+	if checked, err := r.Check(); err == nil {
+		return checked
+	}
+	return r
+}
+
 // alertFields are the fields that the kind of a rule has.
 func (p *forms) alertFields(v url.Values) []templates.Input {
 	kind := alert.Kind(v.Get("kind"))
@@ -179,6 +197,14 @@ func (p *forms) alertFields(v url.Values) []templates.Input {
 	if len(names) > 0 {
 		hint = "Separated by commas: " + strings.Join(names, ", ") + "."
 	}
+	limit := "Tasks, percent or seconds."
+	if kind == alert.StuckQueue {
+		limit = "Messages that may wait."
+	}
+	query := "Names, workers and queues, such as name:billing.*. Empty is all."
+	if kind == alert.Threshold {
+		query = "Names, workers and queues, such as name:billing.*; the measure tasks takes every query. Empty is all."
+	}
 	var measures []string
 	for _, m := range alert.Measures() {
 		measures = append(measures, string(m))
@@ -188,14 +214,14 @@ func (p *forms) alertFields(v url.Values) []templates.Input {
 		templates.Input
 	}{
 		{nil, templates.Input{Name: "name", Field: "name", Label: "Name", Required: true}},
-		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "measure", Field: "measure", Label: "Measure", Kind: templates.InputChoice, Options: measures}},
-		{nil, templates.Input{Name: "query", Field: "query", Label: "Query", Hint: "Names, workers and queues, such as name:billing.*; the measure tasks takes every query. Empty is all."}},
-		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "side", Label: "Fires", Kind: templates.InputChoice, Options: []string{"above", "below"}}},
-		{[]alert.Kind{alert.Threshold, alert.StuckQueue}, templates.Input{Name: "limit", Field: "limit", Label: "Limit", Hint: "Tasks, percent or seconds; of a stuck queue, the messages that may wait."}},
-		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "per", Field: "per", Label: "Per", Kind: templates.InputChoice, Options: []string{"all", "name", "worker", "queue"}}},
-		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "window", Field: "window_seconds", Label: "Window in minutes", Hint: "The events that are counted; at most an hour."}},
-		{[]alert.Kind{alert.Threshold, alert.DeafWorker, alert.StuckQueue}, templates.Input{Name: "for", Field: "for_seconds", Label: "For minutes", Hint: "How long it must be so before it fires."}},
-		{[]alert.Kind{alert.OverdueRun, alert.SilentSchedule}, templates.Input{Name: "factor", Field: "factor", Label: "Factor", Hint: "Times the 99th percentile of the run time, or times the interval."}},
+		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "measure", Field: "measure", Label: "Measure", Kind: templates.InputChoice, Options: measures, Required: true}},
+		{nil, templates.Input{Name: "query", Field: "query", Label: "Query", Hint: query}},
+		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "side", Label: "Fires", Kind: templates.InputChoice, Options: []string{"above", "below"}, Required: true}},
+		{[]alert.Kind{alert.Threshold, alert.StuckQueue}, templates.Input{Name: "limit", Field: "limit", Label: "Limit", Required: true, Hint: limit}},
+		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "per", Field: "per", Label: "Per", Kind: templates.InputChoice, Options: []string{"all", "name", "worker", "queue"}, Required: true, Hint: "Judge each name, worker or queue, or all together."}},
+		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "window", Field: "window_seconds", Label: "Window in minutes", Required: true, Hint: "The events that are counted; at most an hour."}},
+		{[]alert.Kind{alert.Threshold, alert.DeafWorker, alert.StuckQueue}, templates.Input{Name: "for", Field: "for_seconds", Label: "Duration in minutes", Hint: "How long it must be so before the rule fires."}},
+		{[]alert.Kind{alert.OverdueRun, alert.SilentSchedule}, templates.Input{Name: "factor", Field: "factor", Label: "Factor", Required: true, Hint: "Times the 99th percentile of the run time, or times the interval."}},
 		{[]alert.Kind{alert.Threshold, alert.OverdueRun}, templates.Input{Name: "least", Field: "least", Label: "Least number of runs", Hint: "Shares, percentiles and run times of fewer are not judged."}},
 		{nil, templates.Input{Name: "receivers", Field: "receivers", Label: "Receivers", Hint: hint}},
 		{nil, templates.Input{Name: "enabled", Label: "Enabled", Kind: templates.InputCheck}},

@@ -117,9 +117,9 @@ func (p *common) alertFiring(f history.AlertFiring, hidden bool) templates.Alert
 	return v
 }
 
-// alertBell counts the firings that nobody looks after.
+// alertBell counts the firings that nobody looks after now. Pages of a time past have none.
 func (p *common) alertBell() templates.AlertBell {
-	if p.alerts == nil {
+	if p.alerts == nil || p.instant != nil {
 		return templates.AlertBell{}
 	}
 	return templates.AlertBell{Firing: p.alerts.Status().Unacknowledged(p.now())}

@@ -29,7 +29,6 @@ func axePages() []string {
 		"/act/publish", "/act/exclude?name=billing.charge", "/act/exclude?name=billing.charge&check=1&fields=x", "/act/task?action=terminate&id=task-02", "/act/task?action=retry&id=task-28",
 		"/act/worker?method=pool_grow&worker=celery%40a", "/act/worker?method=shutdown&worker=celery%40a", "/act/purge?queue=mail",
 		"/locks", "/act/release?key=qo_stuck",
-		"/workflows/r", "/workflows/r?tab=graph", "/workflows/r?order=time&tab=spacetime",
 		"/workflows/r", "/workflows/r?tab=graph", "/workflows/r?tab=spacetime", "/workflows/r?order=time&tab=spacetime",
 		"/alerts", "/act/alert?kind=threshold", "/act/alert?kind=threshold&name=a&measure=failed&limit=1&check=1",
 		"/tasks/nope", "/nothing",

@@ -37,7 +37,18 @@ func (m Measure) Label() string {
 // Label names a kind of rule.
 func (k Kind) Label() string {
 	return map[Kind]string{
-		Threshold: "Limit", DeafWorker: "Deaf worker", OverdueRun: "Overdue run", SilentSchedule: "Silent schedule", StuckQueue: "Stuck queue",
+		Threshold: "Threshold", DeafWorker: "Deaf worker", OverdueRun: "Overdue run", SilentSchedule: "Silent schedule", StuckQueue: "Stuck queue",
+	}[k]
+}
+
+// Doc says in a sentence what rules of a kind look for.
+func (k Kind) Doc() string {
+	return map[Kind]string{
+		Threshold:      "A measure is above or below a limit.",
+		DeafWorker:     "A worker sends heartbeats and runs nothing, tasks wait in its queues, and it receives none.",
+		OverdueRun:     "A task runs longer than a multiple of the 99th percentile of its name in the last 24 hours.",
+		SilentSchedule: "A task that one client sent at regular intervals, such as Celery beat, is not sent anymore.",
+		StuckQueue:     "Messages wait in a queue, and nothing is taken from it.",
 	}[k]
 }
 

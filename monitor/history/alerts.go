@@ -50,8 +50,10 @@ type AlertFiring struct {
 
 // AlertUpdate is what one evaluation changes. It is written in one transaction.
 type AlertUpdate struct {
-	At       time.Time
-	Record   []byte // of the log, written by package alert; empty if there is none, ignored if there is one of that time
+	At time.Time
+	// Record of the log, written by package alert; empty if there is none, ignored if there is one of that time. Later ones are
+	// removed: the clock was set back, and their time comes again.
+	Record   []byte
 	Began    []AlertFiring
 	Ended    []int64 // IDs of firings that end at At
 	Notified []int64 // IDs of earlier firings that are notified now

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/alert/receivers"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/command"
@@ -16,7 +17,8 @@ func operating(t *testing.T, b *backend, readOnly bool) *command.Service {
 	t.Helper()
 	o, err := command.New(command.Options{
 		Client: controlClient(t, inproc.New(inproc.Options{})), Outbox: b.DB, Tasks: b, ReadOnly: readOnly, Outboxes: outboxes(t),
-		Now: func() time.Time { return time.UnixMicro(start).UTC() },
+		Receivers: []receivers.Receiver{{Name: "ops", Webhook: "https://hooks.example/token"}},
+		Now:       func() time.Time { return time.UnixMicro(start).UTC() },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"strconv"
 	"time"
 
@@ -12,6 +13,8 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/alert"
 	"github.com/umbelhq/umbel/monitor/alert/evaluate"
+	"github.com/umbelhq/umbel/monitor/alert/receivers"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/payload"
@@ -126,6 +129,18 @@ type muteInput struct {
 	Seconds int64 `query:"seconds" minimum:"0" maximum:"7776000" doc:"0 unmutes."`
 }
 
+// TestReceiverBody names who gets a test.
+type TestReceiverBody struct {
+	_ struct{} `additionalProperties:"false"`
+
+	Receiver string `json:"receiver" minLength:"1" maxLength:"100" example:"ops"`
+}
+
+type testReceiver struct {
+	SendOptions
+	Body TestReceiverBody
+}
+
 type backtestInput struct{ Body RuleBody }
 
 func (a *api) registerAlerts(h huma.API) {
@@ -154,6 +169,25 @@ func (a *api) registerAlerts(h huma.API) {
 	acknowledge := post(h, auth.AcknowledgeAlert, "acknowledge-alert", "/alerts/{id}/acknowledge", "Look after an alert", notFound, unavailable)
 	acknowledge.DefaultStatus = http.StatusNoContent
 	huma.Register(h, acknowledge, a.acknowledgeAlert)
+	if a.service() != nil {
+		a.registerTestReceiver(h)
+	}
+}
+
+func (a *api) registerTestReceiver(h huma.API) {
+	op := postSend(h, auth.EditAlert, "test-alert-receiver", "/alerts/receivers/test", "Send a test to who can be told of alerts", notFound)
+	registerSend(a, h, op, sendSteps[testReceiver, string, Preview]{
+		request: func(_ context.Context, in *testReceiver) (string, error) {
+			if name := in.Body.Receiver; !slices.ContainsFunc(a.commands.Receivers(), func(r receivers.Receiver) bool { return r.Name == name }) {
+				return "", problem(http.StatusNotFound, "There is no such receiver.")
+			}
+			return in.Body.Receiver, nil
+		},
+		preview: func(_ context.Context, name string) (Preview, error) {
+			return fromPreview(command.Preview{Summary: "Send a test to " + name + ".", Targets: []string{name}}), nil
+		},
+		send: a.commands.TestReceiver,
+	})
 }
 
 func (a *api) listAlerts(ctx context.Context, in *listAlerts) (*response[List[Alert]], error) {

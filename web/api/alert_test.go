@@ -86,6 +86,9 @@ func TestAlertsByTheAPI(t *testing.T) {
 		{"PUT", "/alerts/rules/9", `{"name":"P","rule":` + rule + `}`, http.StatusNotFound},
 		{"POST", "/alerts/rules", `{"name":"P","rule":{"kind":"threshold","measure":"nope"}}`, http.StatusBadRequest},
 		{"POST", "/alerts/backtest", rule, http.StatusOK},
+		{"POST", "/alerts/receivers/test?dry_run=true", `{"receiver":"ops"}`, http.StatusOK},
+		{"POST", "/alerts/receivers/test", `{"receiver":"ops"}`, http.StatusAccepted},
+		{"POST", "/alerts/receivers/test", `{"receiver":"nobody"}`, http.StatusNotFound},
 		{"DELETE", "/alerts/rules/1", "", http.StatusNoContent},
 		{"DELETE", "/alerts/rules/1", "", http.StatusNotFound},
 	} {

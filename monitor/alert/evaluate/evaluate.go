@@ -53,6 +53,7 @@ type Service struct {
 	o       Options
 	pending *alert.Record      // taken, and not written yet; used by Tick alone
 	folds   map[int64]*judging // by rule; used by Tick alone
+	last    int64              // end of the last record, µs; used by Tick alone
 	testing chan struct{}      // holds a token while a backtest runs
 
 	mu      sync.Mutex // guards what is below
@@ -138,6 +139,10 @@ func (s *Service) tick(ctx context.Context, r *alert.Record) error {
 	if r.Counts == nil {
 		r.Counts = s.counts(ctx, rules)
 	}
+	if r.At <= s.last { // the clock was set back, and the folds have seen the time that comes again
+		s.folds = nil
+	}
+	s.last = r.At
 	u := history.AlertUpdate{At: time.UnixMicro(r.At), Record: r.Encode()}
 	if s.Judges() {
 		if err := s.judge(ctx, r, rules, &u); err != nil {
@@ -248,7 +253,9 @@ func (s *Service) judge(ctx context.Context, r *alert.Record, rules []Rule, u *h
 	}
 	for _, o := range stored { // which no rule says are open
 		u.Ended = append(u.Ended, o.ID)
-		o.End = u.At
+		if o.End = u.At; o.End.Before(o.Start) { // the clock was set back
+			o.End = o.Start
+		}
 		at := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == o.RuleID })
 		if at >= 0 {
 			box.add(&rules[at], o, o.Notified && !rules[at].Muted(u.At))
@@ -290,7 +297,9 @@ func (s *Service) prepare(ctx context.Context, r *alert.Record, rules []Rule) er
 	}
 	return s.read(ctx, time.UnixMicro(r.At).Add(-alert.Lookback), func(logged *alert.Record) error {
 		for _, j := range fresh {
-			j.fold.Step(logged)
+			if logged.At <= r.At {
+				j.fold.Step(logged)
+			}
 		}
 		return nil
 	})

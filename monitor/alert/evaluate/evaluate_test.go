@@ -366,6 +366,40 @@ func TestOnlyTheLeaderJudges(t *testing.T) {
 	}
 }
 
+// TestAClockThatIsSetBackLeavesNoRuleUnjudged sets it back by an hour, with and without a restart.
+func TestAClockThatIsSetBackLeavesNoRuleUnjudged(t *testing.T) {
+	t.Parallel()
+	for _, restarts := range []bool{false, true} {
+		w := newWorld(t)
+		r := w.save("Failures", alert.Rule{Kind: alert.Threshold, Measure: alert.Failed, Limit: 2, Window: 60}, "ops")
+		judge := func(failed ...int64) {
+			for _, n := range failed {
+				if err := w.tick(failures("a", n)); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		judge(0, 0, 5)
+		w.now = w.now.Add(-time.Hour)
+		if restarts {
+			w.restart()
+		}
+		judge(0, 5, 0)
+		want := []string{"Firing: Failures", "Resolved: Failures", "Firing: Failures", "Resolved: Failures"}
+		if diff := cmp.Diff(want, summaries(w.told())); diff != "" {
+			t.Errorf("restarts %t: told (-want +got):\n%s", restarts, diff)
+		}
+		for _, f := range w.fired() {
+			if f.End.Before(f.Start) {
+				t.Errorf("restarts %t: a firing from %v ends %v", restarts, f.Start, f.End)
+			}
+		}
+		if b, err := w.Backtest(t.Context(), r.Rule); err != nil || len(b.Firings) != 1 {
+			t.Errorf("restarts %t: backtest %+v, %v; want the firing of the log after the clock was set back", restarts, b.Firings, err)
+		}
+	}
+}
+
 func TestWrongRulesAreRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)

@@ -150,6 +150,9 @@ func (d *DB) UpdateAlerts(ctx context.Context, u history.AlertUpdate) (err error
 	at := u.At.UnixMicro()
 	return d.update(ctx, func(t *tx) error {
 		if len(u.Record) > 0 {
+			if err := t.exec(`DELETE FROM alert_records WHERE at > ?`, at); err != nil {
+				return err
+			}
 			if err := t.exec(`INSERT INTO alert_records (at, record) VALUES (?, ?) ON CONFLICT DO NOTHING`, at, u.Record); err != nil {
 				return err
 			}
