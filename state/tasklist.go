@@ -8,6 +8,7 @@ type taskList struct {
 	chunks [][]listItem
 	firsts []int64 // clock of each chunk's first item
 	size   int
+	spare  []listItem             // of the last chunk, once the list is empty: a Reader has one task at a time
 	less   func(a, b uint32) bool // order of rows with equal clocks
 }
 
@@ -60,7 +61,10 @@ func (l *taskList) find(e listItem) (chunk, i int) {
 func (l *taskList) insert(e listItem) {
 	l.size++
 	if len(l.chunks) == 0 {
-		l.chunks = append(l.chunks, make([]listItem, 0, listChunk))
+		if l.spare == nil {
+			l.spare = make([]listItem, 0, listChunk)
+		}
+		l.chunks, l.spare = append(l.chunks, l.spare), nil
 		l.firsts = append(l.firsts, e.clock)
 	}
 	chunk, i := len(l.chunks)-1, 0
@@ -152,6 +156,9 @@ func (l *taskList) join(chunk int) {
 }
 
 func (l *taskList) drop(chunk int) {
+	if len(l.chunks) == 1 && cap(l.chunks[chunk]) == listChunk {
+		l.spare = l.chunks[chunk][:0]
+	}
 	l.chunks = append(l.chunks[:chunk], l.chunks[chunk+1:]...)
 	l.firsts = append(l.firsts[:chunk], l.firsts[chunk+1:]...)
 }

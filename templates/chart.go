@@ -209,7 +209,13 @@ func ran(t state.Task) *float64 {
 }
 
 // axis is the time axis of a task, µs.
-type axis struct{ first, length int64 }
+type axis struct {
+	first, length int64 // drawn, with folds as long as they are drawn
+	folds         []fold
+}
+
+// fold is a span of an axis that is drawn shorter than it is, µs.
+type fold struct{ from, to, drawn int64 }
 
 func axisOf(t state.Task) axis {
 	first, last, open := int64(math.MaxInt64), int64(0), false
@@ -225,11 +231,19 @@ func axisOf(t state.Task) axis {
 	if open { // leave room for what is still running
 		length += length / 2
 	}
-	return axis{first, length}
+	return axis{first: first, length: length}
 }
 
 // at is a moment in thousandths of the axis.
-func (x axis) at(micros int64) int { return int(1000 * (micros - x.first) / x.length) }
+func (x axis) at(micros int64) int {
+	place := micros - x.first
+	for _, f := range x.folds {
+		if within := min(micros, f.to) - f.from; within > 0 {
+			place -= within - within*f.drawn/(f.to-f.from)
+		}
+	}
+	return int(1000 * place / x.length)
+}
 
 // add appends the span between two moments, of which the second may not have come yet.
 func (x axis) add(spans []span, class string, from, to int64) []span {

@@ -184,7 +184,7 @@ func pairAxis(p duplicates.Pair) axis {
 	if open { // leave room for what is still running
 		length += length / 2
 	}
-	return axis{first, length}
+	return axis{first: first, length: length}
 }
 
 // runSpans are what a lane shows of a run.

@@ -40,6 +40,8 @@ func workflowScenes() map[string]scene {
 		"workflows-none":     {dark(listed), templates.Workflows{}},
 		"workflows-no-match": {listed, templates.Workflows{Status: workflow.Lost, Name: evil, All: "/ops/workflows"}},
 		"workflow":           {shown, waterfall(order())},
+		"workflow-idle":      {shown, waterfall(idle())},
+		"workflow-opened":    {shown, waterfall(manyChildren(), "r")},
 		"workflow-folded":    {shown, waterfall(manyChildren())},
 		"workflow-hostile":   {shown, waterfall(cut)},
 	}
@@ -81,6 +83,17 @@ func order() workflow.Workflow {
 		task("last", "mail", "shop.archive", run(11, 11.1, 11.2, 0)),
 		task("sent", "mail", "shop.later"),
 	})
+}
+
+// idle is a workflow in which nothing happens for ten minutes between two attempts.
+func idle() workflow.Workflow {
+	run := func(attempt, queued, started, ended int64, s state.State) workflow.Execution {
+		return workflow.Execution{Attempt: attempt, Worker: "celery@a", State: s, QueuedAt: noon + queued*second, ReceivedAt: noon + queued*second, StartedAt: noon + started*second, EndedAt: noon + ended*second}
+	}
+	return workflow.Assemble("r", []workflow.Task{{
+		ID: "r", Name: "shop.order", State: state.Success, SentAt: noon,
+		Executions: []workflow.Execution{run(0, 0, 1, 3, state.Retry), run(1, 3, 603, 610, state.Success)},
+	}, {ID: "next", ParentID: "r", Name: "shop.mail", State: state.Pending, SentAt: noon + 609*second}})
 }
 
 // manyChildren is a workflow of a task with 500 children, of which three failed.

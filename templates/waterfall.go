@@ -13,12 +13,14 @@ import (
 )
 
 // maxWaterfall bounds the rows of a waterfall.
-const maxWaterfall = 1_000
+const maxWaterfall = 150
 
 // Waterfall draws a workflow as a row per attempt on one time axis.
 type Waterfall struct {
 	WaterfallOptions
 	w       *workflow.Workflow
+	axis    axis
+	gaps    []fold // in which nothing happens
 	rows    []waterfallRow
 	omitted int // tasks without a row
 	path    []workflow.Hop
@@ -29,6 +31,7 @@ type WaterfallOptions struct {
 	Open    []string // tasks whose folded children are shown one by one
 	Groups  workflow.Groups
 	Elapsed workflow.ElapsedFunc // bounds of waits, nil to trust all clocks
+	Idle    bool                 // gaps in which nothing happens are drawn as long as they are
 }
 
 // waterfallRow is one attempt, a task that no worker has received, or tasks that are folded into one row.
@@ -50,7 +53,14 @@ type waterfallRow struct {
 // NewWaterfall lays a workflow out.
 func NewWaterfall(w *workflow.Workflow, o WaterfallOptions) Waterfall {
 	x := workflowAxis(w)
-	v := Waterfall{WaterfallOptions: o, w: w, path: w.Critical(o.Groups, o.Elapsed)}
+	gaps := x.gaps(w)
+	if !o.Idle {
+		x.fold(gaps)
+	}
+	if s := w.Summary(); s.Over < s.Tasks { // leave room for what is still running
+		x.length += x.length / 2
+	}
+	v := Waterfall{WaterfallOptions: o, axis: x, gaps: gaps, w: w, path: w.Critical(o.Groups, o.Elapsed)}
 	critical := make(map[int]bool, len(v.path))
 	for _, h := range v.path {
 		critical[h.Task] = true
@@ -118,7 +128,37 @@ func (v Waterfall) opened(u URLs, r waterfallRow) templ.SafeURL {
 	if r.Task.Parent >= 0 {
 		parent = v.w.Tasks[r.Task.Parent].ID
 	}
-	return u.path(WorkflowPath(v.w.Root) + "?" + url.Values{"open": append(slices.Clone(v.Open), parent)}.Encode())
+	return v.address(u, append(slices.Clone(v.Open), parent), v.Idle)
+}
+
+// shut is the address of the waterfall with the children of a task folded again.
+func (v Waterfall) shut(u URLs, parent string) templ.SafeURL {
+	return v.address(u, slices.DeleteFunc(slices.Clone(v.Open), func(id string) bool { return id == parent }), v.Idle)
+}
+
+func (v Waterfall) address(u URLs, open []string, idle bool) templ.SafeURL {
+	q := url.Values{}
+	if len(open) > 0 {
+		q["open"] = open
+	}
+	if idle {
+		q.Set("idle", "shown")
+	}
+	if len(q) == 0 {
+		return u.path(WorkflowPath(v.w.Root))
+	}
+	return u.path(WorkflowPath(v.w.Root) + "?" + q.Encode())
+}
+
+// openedTasks are the tasks whose children are shown one by one.
+func (v Waterfall) openedTasks() []*workflow.Task {
+	var list []*workflow.Task
+	for i := range v.w.Tasks {
+		if slices.Contains(v.Open, v.w.Tasks[i].ID) {
+			list = append(list, &v.w.Tasks[i])
+		}
+	}
+	return list
 }
 
 // foldWords say what is in a folded row.
@@ -154,6 +194,8 @@ func (v Waterfall) held(h workflow.Hop) string {
 	switch {
 	case !h.Held:
 		return ""
+	case h.Rival >= 0 && h.Hold.High == state.OpenHigh:
+		return chord + " waited about " + duration(float64(h.Hold.Likely)/1e6) + " on " + name(h.Task) + " after " + name(h.Rival) + "; the clocks of their hosts are not known well enough to be sure."
 	case h.Rival >= 0:
 		return chord + " waited for either of these two: " + name(h.Task) + " or " + name(h.Rival) + "."
 	default:
@@ -225,22 +267,6 @@ func (v Waterfall) attemptRow(x axis, task, n int) waterfallRow {
 		r.Ran = seconds(end - e.StartedAt)
 	}
 	return r
-}
-
-// workflowAxis is the time axis of a workflow.
-func workflowAxis(w *workflow.Workflow) axis {
-	s := w.Summary()
-	last := s.StartedAt
-	for i := range w.Tasks {
-		for _, e := range w.Tasks[i].Executions {
-			last = max(last, e.ReceivedAt, e.StartedAt, e.EndedAt)
-		}
-	}
-	length := max(last-s.StartedAt, 1)
-	if s.Over < s.Tasks { // leave room for what is still running
-		length += length / 2
-	}
-	return axis{s.StartedAt, length}
 }
 
 // indent is the class that moves the name of a task to its depth.

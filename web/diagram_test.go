@@ -108,11 +108,11 @@ func BenchmarkWorkflow5000(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	for _, tab := range []string{"graph", "spacetime"} {
-		b.Run(tab, func(b *testing.B) {
+	for _, query := range []string{"", "?open=r", "?tab=graph", "?tab=spacetime"} {
+		b.Run(strings.TrimPrefix(query, "?"), func(b *testing.B) {
 			for b.Loop() {
 				w := httptest.NewRecorder()
-				h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/ops/workflows/r?tab="+tab, nil))
+				h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/ops/workflows/r"+query, nil))
 				if w.Code != http.StatusOK {
 					b.Fatal(w.Code)
 				}

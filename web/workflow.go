@@ -29,7 +29,7 @@ type workflowTab struct {
 // tabs are all tabs of the page. The first is shown where the address names none.
 func (p *workflowPages) tabs() []workflowTab {
 	return []workflowTab{
-		{"", "Waterfall", []string{paramOpen}, p.waterfall},
+		{"", "Waterfall", []string{paramIdle, paramOpen}, p.waterfall},
 		{graphTab, "Graph", []string{paramOpen}, p.graph},
 		{spaceTimeTab, "Space-time", []string{paramOrder, paramFrom}, p.spaceTime},
 	}
@@ -37,6 +37,7 @@ func (p *workflowPages) tabs() []workflowTab {
 
 const (
 	paramTab  = "tab"
+	paramIdle = "idle" // shown: gaps in which nothing happens are not folded
 	paramOpen = "open" // tasks whose folded children are shown
 )
 
@@ -93,7 +94,7 @@ func workflowURL(root string, t workflowTab, query url.Values) string {
 // waterfall is the tab with a row per attempt.
 func (p *workflowPages) waterfall(ctx context.Context, w *workflow.Workflow, query url.Values) (templates.WorkflowTab, error) {
 	groups, _ := p.groupsOf(ctx, w)
-	return templates.NewWaterfall(w, templates.WaterfallOptions{Open: query[paramOpen], Groups: groups, Elapsed: p.elapsed}), nil
+	return templates.NewWaterfall(w, templates.WaterfallOptions{Open: query[paramOpen], Groups: groups, Elapsed: p.elapsed, Idle: query.Get(paramIdle) == "shown"}), nil
 }
 
 // elapsed bounds the time between two events by what is known of clocks now.
