@@ -41,7 +41,6 @@ func workflowScenes() map[string]scene {
 		"workflows-no-match": {listed, templates.Workflows{Status: workflow.Lost, Name: evil, All: "/ops/workflows"}},
 		"workflow":           {shown, waterfall(order())},
 		"workflow-idle":      {shown, waterfall(idle())},
-		"workflow-opened":    {shown, waterfall(manyChildren(), "r")},
 		"workflow-folded":    {shown, waterfall(manyChildren())},
 		"workflow-hostile":   {shown, waterfall(cut)},
 	}

@@ -2,8 +2,6 @@ package view
 
 import (
 	"context"
-	"runtime"
-	"sync"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/workflow"
@@ -22,19 +20,19 @@ func (r *Reader) Workflow(ctx context.Context, root string) (workflow.Workflow, 
 	for chunk := fresh; len(chunk) > 0; chunk = chunk[min(len(chunk), maxPage):] {
 		r.source.View(func(c state.View) { l.addFresh(c, chunk[:min(len(chunk), maxPage)]) })
 	}
+	var reader state.Reader
 	stored := 0
-	d := newDecoding(offsets)
 	total, err := r.store.WorkflowTasks(ctx, root, workflow.MaxTasks, func(id string, events []byte) error {
 		stored++
-		if !l.ids[id] {
-			d.add(id, events)
+		if l.ids[id] {
+			return nil
 		}
-		return nil
+		t, err := reader.Task(id, events)
+		if err == nil {
+			l.add(&t)
+		}
+		return err
 	})
-	if tasks, failed := d.wait(); err == nil {
-		l.tasks, err = append(l.tasks, tasks...), failed
-		l.tasks = l.tasks[:min(len(l.tasks), workflow.MaxTasks)]
-	}
 	if err != nil {
 		return workflow.Workflow{}, err
 	}
@@ -89,75 +87,4 @@ func (l *workflowTasks) current(r *Reader) {
 func (r *Reader) Workflows(ctx context.Context, q history.WorkflowRequest) (history.WorkflowPage, error) {
 	q.Limit = min(max(q.Limit, 1), maxPage)
 	return r.store.Workflows(ctx, q)
-}
-
-// decodedAtOnce is how many stored tasks one goroutine decodes before it takes others.
-const decodedAtOnce = 128
-
-// decoding decodes stored tasks on all CPUs: that costs more than to read them.
-type decoding struct {
-	offsets map[string]int64
-	next    batch
-	batches chan batch
-	group   sync.WaitGroup
-
-	mu    sync.Mutex
-	tasks []workflow.Task
-	err   error
-}
-
-// batch is tasks with their events, which end at ends.
-type batch struct {
-	ids    []string
-	ends   []int
-	events []byte
-}
-
-func newDecoding(offsets map[string]int64) *decoding {
-	d := &decoding{offsets: offsets, batches: make(chan batch, 1)}
-	for range min(runtime.GOMAXPROCS(0), 4) {
-		d.group.Go(d.run)
-	}
-	return d
-}
-
-// add adds a task. It copies events.
-func (d *decoding) add(id string, events []byte) {
-	b := &d.next
-	b.events = append(b.events, events...)
-	b.ids, b.ends = append(b.ids, id), append(b.ends, len(b.events))
-	if len(b.ids) == decodedAtOnce {
-		d.batches <- *b
-		*b = batch{}
-	}
-}
-
-func (d *decoding) run() {
-	var reader state.Reader
-	for b := range d.batches {
-		tasks := make([]workflow.Task, 0, len(b.ids))
-		from := 0
-		for i, id := range b.ids {
-			t, err := reader.Task(id, b.events[from:b.ends[i]])
-			from = b.ends[i]
-			if err != nil {
-				d.mu.Lock()
-				d.err = err
-				d.mu.Unlock()
-				break
-			}
-			tasks = append(tasks, workflow.Of(&t, d.offsets))
-		}
-		d.mu.Lock()
-		d.tasks = append(d.tasks, tasks...)
-		d.mu.Unlock()
-	}
-}
-
-// wait returns the tasks in any order.
-func (d *decoding) wait() ([]workflow.Task, error) {
-	d.batches <- d.next
-	close(d.batches)
-	d.group.Wait()
-	return d.tasks, d.err
 }
