@@ -78,13 +78,15 @@ func above(high, by int64) int64 {
 // their headers, but that is not the one of the worker's events.)
 type ClockProbe struct {
 	Worker string
-	Clock  int64 // as it replied
+	Clock  int64 // as it replied, 0 if it has not
 	SentAt int64 // when the command was sent, by the local clock, µs
 }
 
-// ApplyClockProbe compares a worker's clock by a probe, if the worker is known and the heartbeat has come or still comes.
+// ApplyClockProbe compares a worker's clock by a probe, if the worker is known and the heartbeat has come or still comes. It is
+// to be called when the probe is sent and again when the worker has replied: heartbeats of probes that are not known of, and
+// come late under the pid of the next process, would be taken for those of later ones.
 func (c *Cluster) ApplyClockProbe(p ClockProbe) {
-	if w := c.workers[p.Worker]; w != nil && p.Clock > 0 {
+	if w := c.workers[p.Worker]; w != nil && p.Clock >= 0 {
 		w.offset.probe(p)
 		w.changed = true
 		c.version++

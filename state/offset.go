@@ -1,5 +1,7 @@
 package state
 
+import "slices"
+
 // How bounds of offsets change with time, µs.
 const (
 	driftPerSecond = 500       // by which two clocks may move apart: NTP slews by no more
@@ -9,7 +11,7 @@ const (
 	minPaced       = 3_500_000 // time for which heartbeats must come at their own pace to count
 	minCorrection  = 100_000   // offset below which times are taken as they are
 	minUnproved    = 2_000_000 // the same of a clock that seems to be behind, while there is no upper bound
-	maxMatches     = 4         // forced heartbeats, and probes, that may still be of one another
+	maxProbes      = 16        // probes of a worker whose heartbeats may still come
 	maxTicks       = 64        // of a worker's clock between the two commands of a probe
 )
 
@@ -36,8 +38,16 @@ type offset struct {
 	Heartbeat beat   // newest one
 	History   offsetHistory
 
-	forced [maxMatches]moment // newest heartbeats that the heartbeat command made
-	probes [maxMatches]ClockProbe
+	Probes []probe  `json:",omitempty"` // newest ones, oldest first
+	forced []moment // heartbeats of one of them, it is not known of which
+}
+
+// probe is one with its heartbeat.
+type probe struct {
+	ClockProbe
+
+	Answered  bool   // its heartbeat has come
+	Heartbeat moment // that one, zero if it is of an earlier process than the newest
 }
 
 // moment is an event of a worker.
@@ -80,8 +90,12 @@ func (o *offset) add(e *Event, process int64, online bool) {
 		o.confirm()
 	}
 	o.raise(bound{e.Micros - e.ReceivedMicros - offsetRounding, e.ReceivedMicros, e.Clock})
-	if e.forced() && e.Clock != 0 {
-		o.match(at)
+	if e.forced() && e.Clock != 0 && !o.repeated(at) {
+		if len(o.forced) == maxProbes {
+			o.forced = slices.Delete(o.forced, 0, 1)
+		}
+		o.forced = append(o.forced, at)
+		o.match()
 	}
 	o.note(e.ReceivedMicros)
 }
@@ -92,7 +106,10 @@ func (o *offset) restart(process int64) {
 	if o.Low.known() {
 		h.pending = max(h.pending, otherProcess)
 	}
-	*o = offset{Process: process, History: h}
+	for i := range o.Probes { // those whose heartbeats have not come may be of it, too
+		o.Probes[i].Heartbeat = moment{}
+	}
+	*o = offset{Process: process, History: h, Probes: o.Probes}
 }
 
 // set records that the worker's clock was set by the time of an event.
@@ -137,28 +154,58 @@ func (o *offset) lower(high bound) {
 	}
 }
 
-// match takes in a heartbeat that a command made.
-func (o *offset) match(at moment) {
-	for _, p := range o.probes {
-		o.bound(at, p)
-	}
-	copy(o.forced[1:], o.forced[:])
-	o.forced[0] = at
+// repeated reports whether a heartbeat has come before.
+func (o *offset) repeated(at moment) bool {
+	same := func(m moment) bool { return m.Clock == at.Clock && m.Micros == at.Micros }
+	return slices.ContainsFunc(o.forced, same) ||
+		slices.ContainsFunc(o.Probes, func(p probe) bool { return same(p.Heartbeat) })
 }
 
-// probe takes in a reply to the clock command.
-func (o *offset) probe(p ClockProbe) {
-	for _, at := range o.forced {
-		o.bound(at, p)
+// probe takes in a probe that is sent, or the reply to one.
+func (o *offset) probe(sent ClockProbe) {
+	i := slices.IndexFunc(o.Probes, func(p probe) bool { return p.SentAt == sent.SentAt })
+	switch {
+	case sent.Clock == 0 && i < 0:
+		if len(o.Probes) == maxProbes {
+			o.Probes = slices.Delete(o.Probes, 0, 1)
+		}
+		o.Probes = append(o.Probes, probe{ClockProbe: sent})
+	case sent.Clock != 0 && i >= 0: // else the local clock was set since
+		o.Probes[i].Clock = sent.Clock
+		o.bound(&o.Probes[i])
 	}
-	copy(o.probes[1:], o.probes[:])
-	o.probes[0] = p
+	o.match()
 }
 
-// bound takes in a heartbeat that is of a probe, or of a later one. One whose clock is much greater may be of a process that
-// has ended.
-func (o *offset) bound(at moment, p ClockProbe) {
-	if at.Micros == 0 || p.Clock == 0 || at.Clock <= p.Clock || at.Clock > p.Clock+maxTicks || at.Received < p.SentAt || at.Clock < o.Since {
+// match finds the probes of heartbeats. A late heartbeat may be of any probe that was sent before it came, of an ended process
+// with the same pid, too: only one that can be of a single probe is of that. A probe that is forgotten has none to come.
+func (o *offset) match() {
+	for found := true; found; {
+		found = false
+		o.forced = slices.DeleteFunc(o.forced, func(at moment) bool {
+			var of *probe
+			n := 0
+			for i := range o.Probes {
+				if p := &o.Probes[i]; !p.Answered && p.SentAt <= at.Received && p.Clock < at.Clock {
+					of, n = p, n+1
+				}
+			}
+			if n != 1 {
+				return n == 0
+			}
+			of.Answered, of.Heartbeat = true, at
+			o.bound(of)
+			found = true
+			return true
+		})
+	}
+}
+
+// bound takes in what a probe and its heartbeat tell. One whose clock is much greater may be of a command that another
+// program sent.
+func (o *offset) bound(p *probe) {
+	at := p.Heartbeat
+	if at.Micros == 0 || p.Clock == 0 || at.Clock <= p.Clock || at.Clock > p.Clock+maxTicks || at.Clock < o.Since {
 		return
 	}
 	high := bound{at.Micros - p.SentAt + offsetRounding, p.SentAt, at.Clock}
@@ -270,9 +317,12 @@ func (o *offset) shift(by int64) {
 		}
 	}
 	o.Heartbeat.Received, o.Heartbeat.First.Received = o.Heartbeat.Received+by, o.Heartbeat.First.Received+by
-	for i := range maxMatches {
+	for i := range o.forced {
 		o.forced[i].Received += by
-		o.probes[i].SentAt += by
+	}
+	for i := range o.Probes {
+		o.Probes[i].SentAt += by
+		o.Probes[i].Heartbeat.Received += by
 	}
 	o.History.shift(by)
 }

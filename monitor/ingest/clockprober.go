@@ -78,18 +78,30 @@ func (p *ClockProber) probe(ctx context.Context, names []string) {
 	for _, name := range names {
 		p.probed[name] = sent
 	}
+	sentAt := p.ingester.noteProbes(names, sent) // before heartbeats can come
 	if heartbeats, err := p.client.Send(ctx, remote.Request{Method: "heartbeat", Destination: names}); err == nil {
 		defer heartbeats.Wait(ctx)
 	}
-	p.ingester.applyProbes(clocks.Wait(ctx).Items, sent)
+	p.ingester.applyReplies(clocks.Wait(ctx).Items, sentAt)
 }
 
-// applyProbes applies replies to a clock command that was sent at a time, which is passed on a little early, never late.
-func (in *Ingester) applyProbes(replies []remote.Reply, sent time.Time) {
+// noteProbes tells that the clock command was sent to workers at a time, and returns that time by the local clock, µs: a little
+// early, never late.
+func (in *Ingester) noteProbes(names []string, sent time.Time) int64 {
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	now := in.time()
 	sentAt := now.Add(-time.Since(sent)).UnixMicro()
+	for _, name := range names {
+		in.cluster.ApplyClockProbe(state.ClockProbe{Worker: name, SentAt: sentAt})
+	}
+	return sentAt
+}
+
+// applyReplies applies replies to a clock command that was sent at a time.
+func (in *Ingester) applyReplies(replies []remote.Reply, sentAt int64) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
 	for _, r := range replies {
 		var value struct {
 			Clock int64 `json:"clock"`
