@@ -73,20 +73,20 @@ func above(high, by int64) int64 {
 	return high + by
 }
 
-// ClockProbe is a worker's reply to the clock command, which the heartbeat command follows. The heartbeat that this makes has
-// a greater clock, so that its timestamp is of a moment after the first command was sent. (Replies also carry a clock in
+// ClockProbe is a worker's reply to the clock command, after which the heartbeat command is sent. The heartbeat that this makes
+// has a greater clock, so that its timestamp is of a moment after the second command was sent. (Replies also carry a clock in
 // their headers, but that is not the one of the worker's events.)
 type ClockProbe struct {
 	Worker string
-	Clock  int64 // as it replied, 0 if it has not
-	SentAt int64 // when the command was sent, by the local clock, µs
+	Clock  int64 // as it replied
+	SentAt int64 // when the heartbeat command was sent, by the local clock, µs
 }
 
-// ApplyClockProbe compares a worker's clock by a probe, if the worker is known and the heartbeat has come or still comes. It is
-// to be called when the probe is sent and again when the worker has replied: heartbeats of probes that are not known of, and
-// come late under the pid of the next process, would be taken for those of later ones.
+// ApplyClockProbe compares a worker's clock by a probe, if the worker is known. It is to be called before the heartbeat command is
+// sent, each time: a heartbeat of a probe that is not known of, and that comes late under the pid of the next process, may be
+// taken for that of a later one.
 func (c *Cluster) ApplyClockProbe(p ClockProbe) {
-	if w := c.workers[p.Worker]; w != nil && p.Clock >= 0 {
+	if w := c.workers[p.Worker]; w != nil && p.Clock > 0 {
 		w.offset.probe(p)
 		w.changed = true
 		c.version++

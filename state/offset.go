@@ -12,7 +12,7 @@ const (
 	minCorrection  = 100_000   // offset below which times are taken as they are
 	minUnproved    = 2_000_000 // the same of a clock that seems to be behind, while there is no upper bound
 	maxProbes      = 16        // probes of a worker whose heartbeats may still come
-	maxTicks       = 64        // of a worker's clock between the two commands of a probe
+	maxTicks       = 10_000    // of a worker's clock between the two commands of a probe
 )
 
 // drift is how far two clocks may move apart in so many µs.
@@ -161,19 +161,12 @@ func (o *offset) repeated(at moment) bool {
 		slices.ContainsFunc(o.Probes, func(p probe) bool { return same(p.Heartbeat) })
 }
 
-// probe takes in a probe that is sent, or the reply to one.
-func (o *offset) probe(sent ClockProbe) {
-	i := slices.IndexFunc(o.Probes, func(p probe) bool { return p.SentAt == sent.SentAt })
-	switch {
-	case sent.Clock == 0 && i < 0:
-		if len(o.Probes) == maxProbes {
-			o.Probes = slices.Delete(o.Probes, 0, 1)
-		}
-		o.Probes = append(o.Probes, probe{ClockProbe: sent})
-	case sent.Clock != 0 && i >= 0: // else the local clock was set since
-		o.Probes[i].Clock = sent.Clock
-		o.bound(&o.Probes[i])
+// probe takes in a probe whose heartbeat has yet to come.
+func (o *offset) probe(p ClockProbe) {
+	if len(o.Probes) == maxProbes {
+		o.Probes = slices.Delete(o.Probes, 0, 1)
 	}
+	o.Probes = append(o.Probes, probe{ClockProbe: p})
 	o.match()
 }
 
@@ -193,9 +186,8 @@ func (o *offset) match() {
 			if n != 1 {
 				return n == 0
 			}
-			of.Answered, of.Heartbeat = true, at
-			o.bound(of)
-			found = true
+			of.Answered, of.Heartbeat, found = true, at, true
+			o.bound(at, of.ClockProbe)
 			return true
 		})
 	}
@@ -203,9 +195,8 @@ func (o *offset) match() {
 
 // bound takes in what a probe and its heartbeat tell. One whose clock is much greater may be of a command that another
 // program sent.
-func (o *offset) bound(p *probe) {
-	at := p.Heartbeat
-	if at.Micros == 0 || p.Clock == 0 || at.Clock <= p.Clock || at.Clock > p.Clock+maxTicks || at.Clock < o.Since {
+func (o *offset) bound(at moment, p ClockProbe) {
+	if at.Clock > p.Clock+maxTicks || at.Clock < o.Since {
 		return
 	}
 	high := bound{at.Micros - p.SentAt + offsetRounding, p.SentAt, at.Clock}

@@ -11,9 +11,10 @@ import (
 )
 
 const (
-	probeEvery  = time.Minute     // per worker
-	probePause  = 5 * time.Second // between looks for workers that are due
-	probeAtOnce = 500             // workers of one command
+	probeEvery  = time.Minute      // per worker
+	probeAgain  = 10 * time.Second // where a worker has not replied
+	probePause  = 5 * time.Second  // between looks for workers that are due
+	probeAtOnce = 500              // workers of one command
 )
 
 // ClockProber asks workers for their clock and for a heartbeat once a minute, if this process leads: the two bound how far their
@@ -68,40 +69,35 @@ func (p *ClockProber) due() []string {
 	return names
 }
 
-// probe sends both commands to several workers.
+// probe asks several workers for their clock, and those that reply for a heartbeat. A worker that has only just started hears
+// nothing yet.
 func (p *ClockProber) probe(ctx context.Context, names []string) {
-	sent := time.Now()
 	clocks, err := p.client.Send(ctx, remote.Request{Method: "clock", Destination: names})
 	if err != nil { // there is no connection
 		return
 	}
+	now := time.Now()
 	for _, name := range names {
-		p.probed[name] = sent
+		p.probed[name] = now.Add(probeAgain - probeEvery)
 	}
-	sentAt := p.ingester.noteProbes(names, sent) // before heartbeats can come
+	names = p.ingester.applyProbes(clocks.Wait(ctx).Items)
+	for _, name := range names {
+		p.probed[name] = now
+	}
+	if len(names) == 0 {
+		return
+	}
 	if heartbeats, err := p.client.Send(ctx, remote.Request{Method: "heartbeat", Destination: names}); err == nil {
-		defer heartbeats.Wait(ctx)
+		heartbeats.Wait(ctx)
 	}
-	p.ingester.applyReplies(clocks.Wait(ctx).Items, sentAt)
 }
 
-// noteProbes tells that the clock command was sent to workers at a time, and returns that time by the local clock, µs: a little
-// early, never late.
-func (in *Ingester) noteProbes(names []string, sent time.Time) int64 {
+// applyProbes applies replies to the clock command, and returns the names of the workers that replied. The heartbeat command is
+// then to be sent to them.
+func (in *Ingester) applyProbes(replies []remote.Reply) (names []string) {
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	now := in.time()
-	sentAt := now.Add(-time.Since(sent)).UnixMicro()
-	for _, name := range names {
-		in.cluster.ApplyClockProbe(state.ClockProbe{Worker: name, SentAt: sentAt})
-	}
-	return sentAt
-}
-
-// applyReplies applies replies to a clock command that was sent at a time.
-func (in *Ingester) applyReplies(replies []remote.Reply, sentAt int64) {
-	in.mu.Lock()
-	defer in.mu.Unlock()
+	now := in.time().UnixMicro()
 	for _, r := range replies {
 		var value struct {
 			Clock int64 `json:"clock"`
@@ -109,7 +105,9 @@ func (in *Ingester) applyReplies(replies []remote.Reply, sentAt int64) {
 		if r.Node == "" || r.Duplicate || json.Unmarshal(r.Value, &value) != nil {
 			continue
 		}
-		in.cluster.ApplyClockProbe(state.ClockProbe{Worker: r.Node, Clock: value.Clock, SentAt: sentAt})
+		in.cluster.ApplyClockProbe(state.ClockProbe{Worker: r.Node, Clock: value.Clock, SentAt: now})
+		names = append(names, r.Node)
 	}
 	in.notify()
+	return names
 }
