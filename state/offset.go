@@ -203,6 +203,7 @@ func (o *offset) bound(at moment, p ClockProbe) {
 	if !o.High.known() || high.Micros < o.High.Micros-drift(high.At-o.High.At)-offsetJitter {
 		if !o.Claim.known() || high.At > o.Claim.At {
 			o.Claim = high
+			o.Heartbeat.First, o.Heartbeat.After = o.Heartbeat.moment, 0
 		}
 		return
 	}
