@@ -16,9 +16,9 @@ const (
 
 // ClockOffset bounds how far a wall clock is ahead of the local one, µs, negative if behind: at least Low and at most
 // High. The bounds hold as long as the clock is not set and gains or loses at most 500 µs a second.
-type ClockOffset struct{ Low, High int64 }
+type ClockOffset struct{ Low, High int64 } //nolint:recvcheck // the methods of a nil one say that nothing is known
 
-var unknownOffset = ClockOffset{OpenLow, OpenHigh}
+var unknownOffset = ClockOffset{OpenLow, OpenHigh} //nolint:gochecknoglobals // a constant
 
 // Known reports whether there is any bound.
 func (i ClockOffset) Known() bool { return i != unknownOffset }

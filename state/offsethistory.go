@@ -40,7 +40,7 @@ const (
 )
 
 // offsetHistory is how bounds were over time, by local time.
-type offsetHistory struct {
+type offsetHistory struct { //nolint:recvcheck // as json.Marshaler is
 	points  []OffsetPoint
 	step    int64
 	pending OffsetBegin // of the next point
