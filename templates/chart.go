@@ -209,7 +209,7 @@ func ran(t state.Task) *float64 {
 }
 
 // axis is the time axis of a task, µs.
-type axis struct {
+type axis struct { //nolint:recvcheck // only fold changes it
 	first, length int64 // drawn, with folds as long as they are drawn
 	folds         []fold
 }
