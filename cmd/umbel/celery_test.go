@@ -70,7 +70,8 @@ func succeeds(t *testing.T, s scene) {
 		ID: got.ID, Name: "tasks.add", State: "SUCCESS", Args: "[2, 3]", Kwargs: "{}", Result: "5",
 		Worker: "fork@test", Client: got.Client, Queue: "celery", Retries: new(0), RootID: got.ID, Children: []string{},
 		SentAt: got.SentAt, ReceivedAt: got.ReceivedAt, StartedAt: got.StartedAt, SucceededAt: got.SucceededAt,
-		UpdatedAt: *got.SucceededAt, RuntimeSeconds: got.RuntimeSeconds, WaitSeconds: got.WaitSeconds, Executions: got.Executions,
+		UpdatedAt: *got.SucceededAt, RuntimeSeconds: got.RuntimeSeconds, Executions: got.Executions,
+		WaitSeconds: got.WaitSeconds, WaitRaw: got.WaitRaw, WaitLow: got.WaitLow, WaitHigh: got.WaitHigh,
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("task (-want +got):\n%s", diff)
