@@ -51,7 +51,7 @@ func TestSamplesAreShownWithoutSecrets(t *testing.T) {
 	})
 	want := []command.DuplicateRuleSample{
 		{Tasks: 2, IDs: []string{"a"}, Args: "[1]", Kwargs: `{"order":{"id":7},"password":"********"}`},
-		{Args: `["redis://:********@host/0`, Kwargs: `{"password":********,"text":"cu`},
+		{Args: `["redis://:********@host/0`, Kwargs: `{"password":"********","text":"cu`},
 		{Args: `[["password","********"]]`, Kwargs: `{"x":"` + strings.Repeat("y", 494) + "…"},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {

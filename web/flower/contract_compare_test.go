@@ -115,6 +115,7 @@ func compareJSON(at string, flower, umbel any, differ func(string, ...any)) {
 		}
 		withoutItself(f)
 		withoutCustomTime(f, u)
+		withoutForced(f, u)
 		if withoutOnline(f) && withoutOnline(u) {
 			f.keys, u.keys = slices.Sorted(slices.Values(f.keys)), slices.Sorted(slices.Values(u.keys)) // counts are in the order of arrival
 		}
@@ -175,6 +176,14 @@ func withoutItself(task *members) {
 func withoutCustomTime(flower, umbel *members) {
 	if flower.values["uuid"] == "custom" && umbel.values["timestamp"] != nil {
 		umbel.values["timestamp"] = flower.values["timestamp"]
+	}
+}
+
+// withoutForced takes the frequency of heartbeats from both where Flower has that of a heartbeat which Umbel asked for: every
+// such one says 5.
+func withoutForced(flower, umbel *members) {
+	if flower.values["freq"] == json.Number("5") && umbel.values["freq"] != nil {
+		umbel.values["freq"] = flower.values["freq"]
 	}
 }
 
