@@ -182,7 +182,7 @@ func TestAYoungHistoryIsMoreThanItsLog(t *testing.T) {
 		defer closed(t, d)
 		defer running(t, d)()
 		write(t, d, batches[0])
-		<-time.After(10 * time.Second)
+		<-time.After(30 * time.Second) // readers may hold up a checkpoint
 		synctest.Wait()
 		replace(t, file(other), read(t, file(dir)))
 		alone := open(t, other)

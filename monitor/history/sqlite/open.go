@@ -115,7 +115,7 @@ func (d *DB) openFile(ctx context.Context) error {
 		func() error { return d.loadSymbols(ctx) },
 		func() error { return d.loadDuplicateRules(ctx) },
 		func() error { return d.loadWatermark(ctx, previous) },
-		func() error { return d.checkpoint(ctx) },
+		func() error { _, err := d.checkpoint(ctx); return err },
 	} {
 		if err := step(); err != nil {
 			return err

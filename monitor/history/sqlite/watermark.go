@@ -111,7 +111,11 @@ func (d *DB) watchFile(ctx context.Context) error {
 			marked, err = m, m.write(d.sibling(watermarkName))
 		}
 		if err == nil && m != checkpointed && now.Sub(last) >= checkpointInterval {
-			last, checkpointed, err = now, m, d.checkpoint(ctx)
+			var whole bool
+			if whole, err = d.checkpoint(ctx); whole {
+				checkpointed = m
+			}
+			last = now
 		}
 		if err != nil && ctx.Err() == nil {
 			d.log.Warn("checks of the history file failed", "error", explain(err))
@@ -134,10 +138,11 @@ func (d *DB) keepLock(ctx context.Context) error {
 	return err
 }
 
-// checkpoint copies the log into the file, as far as readers allow.
-func (d *DB) checkpoint(ctx context.Context) error {
+// checkpoint copies the log into the file, as far as readers allow, and reports whether that was all of it.
+func (d *DB) checkpoint(ctx context.Context) (whole bool, err error) {
 	var busy, frames, done int
-	return d.read.QueryRowContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &done)
+	err = d.read.QueryRowContext(ctx, `PRAGMA wal_checkpoint(PASSIVE)`).Scan(&busy, &frames, &done)
+	return err == nil && busy == 0 && done == frames, err
 }
 
 // currentWatermark returns a copy of the watermark.
