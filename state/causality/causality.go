@@ -72,28 +72,6 @@ type Event struct {
 	Type    string // Celery's name of the event, for those who draw it
 }
 
-// Of returns what the graph needs of an event that was given a repaired clock. It shares memory with e.
-func Of(e *state.Event, repaired int64) Event {
-	v := Event{
-		Kind: e.Kind, Process: clock.Process{Hostname: e.Hostname, PID: e.PID}, Clock: e.Clock,
-		Stamp: clock.Stamp{Clock: repaired, Micros: e.Micros, Origin: e.Hostname}, Task: e.ID, Name: e.Name, Attempt: e.Retries,
-		Type: "task-" + e.Subject,
-	}
-	if e.Kind == state.TaskSent {
-		v.Process.PID = 0 // its hostname names the process
-	}
-	if e.Kind.Worker() {
-		v.Type = "worker-" + e.Subject
-	}
-	if e.Has(state.FieldParentID) {
-		v.Parent = e.ParentID
-	}
-	if e.Has(state.FieldRootID) {
-		v.Root = e.RootID
-	}
-	return v
-}
-
 // OfTask returns the events of a task.
 func OfTask(t *state.Task, events []state.TaskEvent) []Event {
 	all := make([]Event, 0, len(events))

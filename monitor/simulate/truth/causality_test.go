@@ -3,8 +3,10 @@ package truth_test
 import (
 	"testing"
 
+	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/simulate/truth"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/causality"
 )
 
@@ -16,11 +18,33 @@ func histories() uint64 {
 	return 100
 }
 
+// nodeOf returns what the graph needs of an event that was given a repaired clock.
+func nodeOf(e *state.Event, repaired int64) causality.Event {
+	v := causality.Event{
+		Kind: e.Kind, Process: clock.Process{Hostname: e.Hostname, PID: e.PID}, Clock: e.Clock,
+		Stamp: clock.Stamp{Clock: repaired, Micros: e.Micros, Origin: e.Hostname}, Task: e.ID, Name: e.Name, Attempt: e.Retries,
+		Type: "task-" + e.Subject,
+	}
+	if e.Kind == state.TaskSent {
+		v.Process.PID = 0 // its hostname names the process
+	}
+	if e.Kind.Worker() {
+		v.Type = "worker-" + e.Subject
+	}
+	if e.Has(state.FieldParentID) {
+		v.Parent = e.ParentID
+	}
+	if e.Has(state.FieldRootID) {
+		v.Root = e.RootID
+	}
+	return v
+}
+
 // graph returns the graph of what arrived, and the event of each node.
 func graph(h *truth.History) (*causality.Graph, []*truth.Event) {
 	var events []causality.Event
 	for _, i := range h.Arrived() {
-		events = append(events, causality.Of(&h.Events[i].Event, int64(len(events)+1)))
+		events = append(events, nodeOf(&h.Events[i].Event, int64(len(events)+1)))
 	}
 	g := causality.New(events)
 	of := make([]*truth.Event, g.Len())

@@ -1,0 +1,206 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/workflow"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
+)
+
+// pastView is the cluster as it was, with counts of all tasks.
+type pastView struct {
+	*state.Cluster
+	p *Past
+}
+
+func (v pastView) Counts() state.Counts { return v.p.counts }
+
+// LowWaterMark says whether there were other tasks than those that are counted.
+func (v pastView) LowWaterMark() *state.Position {
+	if v.p.whole {
+		return nil
+	}
+	return &state.Position{}
+}
+
+// View calls f with the workers as they were, and the tasks that were not finished.
+func (p *Past) View(f func(c state.View)) { f(pastView{p.cluster, p}) }
+
+// Changed returns a channel that is never closed.
+func (p *Past) Changed() <-chan struct{} { return nil }
+
+// Health is that of a connected broker: what is wrong now was not then.
+func (p *Past) Health() Health {
+	return Health{Ready: true, Broker: BrokerHealth{URL: p.source.Health().Broker.URL, Connected: true}}
+}
+
+// Rates are means of the last whole minute before the instant.
+func (p *Past) Rates() Rates { return p.rates }
+
+// Task returns the task as it was, or history.ErrNotFound if nothing of it had been received.
+func (p *Past) Task(ctx context.Context, id string) (state.Task, error) {
+	t, _, err := p.taskEvents(ctx, id)
+	if err != nil {
+		return state.Task{}, err
+	}
+	if held, ok := p.cluster.Task(id); ok { // which knows of workers
+		t = held
+	}
+	t.Children = nil
+	page, err := p.Tasks(ctx, history.TaskRequest{Query: query.New(query.Equal(query.Parent, id)), Limit: maxPage, Now: p.Instant()})
+	for _, child := range slices.Backward(page.Tasks) {
+		t.Children = append(t.Children, child.ID)
+	}
+	return t, err
+}
+
+// TaskEvents returns the events of a task that had been received, by stamp, or history.ErrNotFound.
+func (p *Past) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, error) {
+	_, events, err := p.taskEvents(ctx, id)
+	return events, err
+}
+
+func (p *Past) taskEvents(ctx context.Context, id string) (state.Task, []state.TaskEvent, error) {
+	saved, ok := p.unsaved[id]
+	if !ok {
+		var err error
+		if saved, err = p.store.Task(ctx, id); err != nil {
+			return state.Task{}, nil, err
+		}
+	}
+	t, events, err := (&state.Reader{Until: p.at}).TaskEvents(id, saved)
+	if errors.Is(err, state.ErrUnknownYet) {
+		err = history.ErrNotFound
+	}
+	return t, events, err
+}
+
+// Tasks returns a page of the tasks as they were. Those of which nothing was received later are in the store as they were;
+// the others are merged with them.
+func (p *Past) Tasks(ctx context.Context, q history.TaskRequest) (history.TaskPage, error) {
+	q.Limit, q.Until, q.Now = min(max(q.Limit, 1), maxPage), p.at, p.Instant()
+	var err error
+	if q.Query, err = ResolveCauses(ctx, p, p.resolve(q.Query), q.Now); err != nil {
+		return history.TaskPage{}, err
+	}
+	l := newList(q)
+	for i := range p.divided {
+		l.add(&p.divided[i])
+	}
+	rest := q
+	if q.From == nil && q.Sort == (query.Sort{}) && !q.Newer && p.snapshot.Clock != 0 {
+		rest.From = &state.Position{} // the list begins below what was received later
+		rest.From.Stamp.Clock = p.snapshot.Clock + 1
+	}
+	for {
+		page, err := p.store.Tasks(ctx, rest)
+		if err != nil {
+			return history.TaskPage{}, err
+		}
+		for i := range page.Tasks {
+			t := &page.Tasks[i]
+			if _, newer := p.unsaved[t.ID]; newer || l.ids[t.ID] {
+				continue
+			}
+			at, _ := l.place(t)
+			l.ids[t.ID] = true
+			l.rows = append(l.rows, row{*t, at})
+		}
+		next := page.Next
+		if q.Newer {
+			next = page.Prev
+		}
+		l.searched += page.Searched
+		if next == nil || page.Searched > 0 || l.count(next) >= q.Limit {
+			return l.page(next), nil
+		}
+		rest.From = next
+	}
+}
+
+// Count returns how many tasks there were, and ErrNotPast for queries: their lists tell how many tasks they show.
+func (p *Past) Count(_ context.Context, q query.Query) (history.Count, error) {
+	if !q.All() || p.snapshot.At == 0 {
+		return history.Count{}, ErrNotPast
+	}
+	return history.Count{N: p.counts.Tasks, Exact: p.whole}, nil
+}
+
+// Workflow returns the tasks of a root as they were, or history.ErrNotFound if none was known. Of more than workflow.MaxTasks
+// it returns those that changed first.
+func (p *Past) Workflow(ctx context.Context, root string) (workflow.Workflow, error) {
+	l := workflowTasks{ids: make(map[string]bool)}
+	add := func(t *state.Task) {
+		if l.ids[t.ID] || t.ID != root && (t.RootID == nil || *t.RootID != root) {
+			return
+		}
+		if held, ok := p.cluster.Task(t.ID); ok { // which knows of workers
+			t = &held
+		}
+		l.add(t)
+	}
+	for i := range p.divided {
+		add(&p.divided[i])
+	}
+	r, stored := state.Reader{Until: p.at}, 0
+	total, err := p.store.WorkflowTasks(ctx, root, workflow.MaxTasks, func(id string, events []byte) error {
+		stored++
+		if _, newer := p.unsaved[id]; newer || l.ids[id] {
+			return nil
+		}
+		t, err := r.Task(id, events)
+		if errors.Is(err, state.ErrUnknownYet) {
+			return nil
+		}
+		if err == nil {
+			add(&t)
+		}
+		return err
+	})
+	if err != nil {
+		return workflow.Workflow{}, err
+	}
+	if len(l.tasks) == 0 {
+		return workflow.Workflow{}, history.ErrNotFound
+	}
+	w := workflow.Assemble(root, l.tasks)
+	w.AtLeast = total > stored || len(l.ids) > len(l.tasks)
+	return w, nil
+}
+
+// Workflows returns ErrNotPast.
+func (p *Past) Workflows(context.Context, history.WorkflowRequest) (history.WorkflowPage, error) {
+	return history.WorkflowPage{}, ErrNotPast
+}
+
+// Duplicates returns ErrNotPast.
+func (p *Past) Duplicates(context.Context, history.DuplicateRequest) (DuplicatePage, error) {
+	return DuplicatePage{}, ErrNotPast
+}
+
+// DuplicateGroup returns ErrNotPast.
+func (p *Past) DuplicateGroup(context.Context, history.DuplicateKey, int) (DuplicateGroup, error) {
+	return DuplicateGroup{}, ErrNotPast
+}
+
+// History returns the history, whose rollups end before the span that the instant divides.
+func (p *Past) History() History { return pastHistory{p.Reader.History(), p.at} }
+
+type pastHistory struct {
+	History
+	at int64
+}
+
+func (h pastHistory) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
+	if end := time.UnixMicro(h.at).Truncate(r.Span); r.To.After(end) {
+		r.To = end
+	}
+	return h.History.Rollups(ctx, r, f)
+}
+
+func (h pastHistory) MarkDuplicates(context.Context, []state.Task) error { return nil }
