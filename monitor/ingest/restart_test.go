@@ -60,7 +60,7 @@ func TestARestartBringsBackWhatWasThere(t *testing.T) {
 	if diff := cmp.Diff(before, listOf(t, second), eventsAlone()); diff != "" {
 		t.Errorf("tasks (-before +after):\n%s", diff)
 	}
-	if diff := cmp.Diff(workers, workersOf(second)); diff != "" {
+	if diff := cmp.Diff(workers, workersOf(second), alikeInAMinute()); diff != "" {
 		t.Errorf("workers (-before +after):\n%s", diff)
 	}
 	if got := clockOf(second); got < clock {
@@ -74,6 +74,12 @@ func TestARestartBringsBackWhatWasThere(t *testing.T) {
 	if n, err := second.read.Count(t.Context(), query.Query{}); err != nil || n != (history.Count{N: len(before), Exact: true}) {
 		t.Errorf("count = %+v, %v, want %d exactly", n, err, len(before))
 	}
+}
+
+// alikeInAMinute takes bounds of clock offsets as equal that may have become so in a minute: they move by 500 µs a second.
+func alikeInAMinute() cmp.Option {
+	alike := func(a, b int64) bool { return uint64(max(a, b)-min(a, b)) <= 60*500 }
+	return cmp.Comparer(func(a, b state.ClockOffset) bool { return alike(a.Low, b.Low) && alike(a.High, b.High) })
 }
 
 // Events of tasks that are in the store only join what is stored, and are shown whole at once, even while nothing can be
