@@ -130,7 +130,8 @@ func TestAssistantsReadTheCluster(t *testing.T) {
 					t.Errorf("get_failure %v: %v", id, got)
 				}
 			}
-			workers := found(t, s, "list_workers", object{"limit": 1, "offset": 1})
+			cursor := found(t, s, "list_workers", object{"limit": 1})["next"]
+			workers := found(t, s, "list_workers", object{"limit": 1, "cursor": cursor})
 			if w := list(t, workers, "items"); len(w) != 1 || w[0].(object)["name"] != "celery@b/1%20ü" || workers["total"] != 2.0 {
 				t.Errorf("list_workers: %v, want the second of 2", workers)
 			}

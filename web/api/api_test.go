@@ -195,6 +195,42 @@ func TestTaskEvents(t *testing.T) {
 	}
 }
 
+func TestPagesOfWorkers(t *testing.T) {
+	t.Parallel()
+	b := emptyBackend(t)
+	var want []string
+	for i := range 7 {
+		want = append(want, fmt.Sprintf("celery@w%d", i))
+	}
+	for _, i := range []int{3, 0, 6, 2, 5, 1, 4} {
+		b.apply(state.Event{Kind: state.WorkerHeartbeat, Hostname: want[i], Freq: 2})
+	}
+	h := newAPI(api.Options{Backend: b})
+	for _, limit := range []int{1, 2, 3, 7, 500} {
+		var got []string
+		path := fmt.Sprintf("/workers?limit=%d", limit)
+		for next := path; next != ""; {
+			var page struct {
+				Items []struct{ Name string }
+				Next  string
+				Total int
+			}
+			if err := json.Unmarshal(get(t, h, next).Body.Bytes(), &page); err != nil || page.Total != 7 || len(page.Items) > limit {
+				t.Fatalf("%s: %+v, %v, want at most %d of 7", next, page, err, limit)
+			}
+			for _, w := range page.Items {
+				got = append(got, w.Name)
+			}
+			if next = ""; page.Next != "" {
+				next = path + "&cursor=" + page.Next
+			}
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("limit %d (-want +got):\n%s", limit, diff)
+		}
+	}
+}
+
 func TestWorker(t *testing.T) {
 	t.Parallel()
 	b := newBackend(t)

@@ -76,7 +76,7 @@ func asking(group, call string) map[string][]asked {
 			{400, "/exclude", `{"name":"","exclude":[]}`, nil},
 		},
 		"get-series":   {{200, "/series?from=-24h&group=name", "", nil}, {200, "/series?q=valueerror", "", nil}},
-		"list-workers": {{200, "/workers", "", nil}},
+		"list-workers": {{200, "/workers?status=online&limit=1", "", nil}, {400, "/workers?cursor=!", "", nil}},
 		"get-worker":   {{200, "/workers/celery@w1", "", nil}, {404, "/workers/none", "", nil}},
 		"inspect-worker": {
 			{200, "/inspect/celery@w1?refresh=true", "", nil}, {200, "/inspect/" + url.PathEscape(oddName), "", nil}, {404, "/inspect/none", "", nil},
@@ -85,7 +85,7 @@ func asking(group, call string) map[string][]asked {
 		"get-topology": {{200, "/topology", "", nil}},
 
 		"audit-idempotency": {{200, "/idempotency/audit", "", nil}},
-		"list-queues":       {{200, "/queues?hidden=true", "", nil}},
+		"list-queues":       {{200, "/queues?hidden=true&limit=1", "", nil}, {400, "/queues?limit=501", "", nil}},
 		"get-queue":         {{200, "/queues/mail?peek=20", "", nil}, {404, "/queues/none", "", nil}},
 		"get-overview":      {{200, "/overview", "", nil}},
 		"get-openapi":       {{200, "/openapi.json", "", nil}},

@@ -1,8 +1,10 @@
 package api
 
 import (
+	"encoding/base64"
 	"reflect"
 	"slices"
+	"sort"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -22,6 +24,29 @@ type List[T any] struct {
 // onePage returns a list with all items on one page.
 func onePage[S, T any](items []S, convert func(S) T) List[T] {
 	return List[T]{Items: mapSlice(items, convert), Total: new(len(items))}
+}
+
+// NamePage is a part of a list in the order of names.
+type NamePage struct {
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"500" doc:"Maximum number of items to return."`
+	Cursor string `query:"cursor" maxLength:"1024" doc:"Cursor from next of an earlier response."`
+}
+
+// pageByName returns the items of a page, which are sorted by name, and the cursor of the next one, nil if it is the last.
+func pageByName[T any](p NamePage, items []T, name func(T) string) (page []T, next *string, err error) {
+	begin := 0
+	if p.Cursor != "" {
+		after, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+		if err != nil {
+			return nil, nil, badParameter(&query.Error{Param: "cursor", Message: "must be next of an earlier response"})
+		}
+		begin = sort.Search(len(items), func(i int) bool { return name(items[i]) > string(after) })
+	}
+	end := min(begin+p.Limit, len(items))
+	if end < len(items) {
+		next = new(base64.RawURLEncoding.EncodeToString([]byte(name(items[end-1]))))
+	}
+	return items[begin:end], next, nil
 }
 
 // Tasks is a page of the list of tasks.

@@ -24,6 +24,8 @@ type Queues struct {
 	Warnings []string   `json:"warnings" nullable:"false" doc:"Warnings about the queues as a whole; the broker and each queue have their own."`
 	Broker   BrokerInfo `json:"broker"`
 	Items    []Queue    `json:"items" nullable:"false"`
+	Next     *string    `json:"next" doc:"Cursor of the next page; null on the last page."`
+	Total    int        `json:"total" doc:"Number of queues on all pages."`
 }
 
 // BrokerInfo describes the broker. Null means unknown.
@@ -114,6 +116,7 @@ type purgeInput struct {
 }
 
 type listQueues struct {
+	NamePage
 	Hidden bool `query:"hidden" doc:"Include queues internal to Celery."`
 }
 
@@ -200,13 +203,14 @@ func (a *api) queues(_ context.Context, r *listQueues) (*response[Queues], error
 	s := a.commands.Queues.Snapshot()
 	body := Queues{
 		At: timeOf(s.At), Source: text(s.Source), Error: text(s.Error), Warnings: append([]string{}, s.Warnings...),
-		Broker: fromBrokerInfo(s.Broker), Items: []Queue{},
+		Broker: fromBrokerInfo(s.Broker),
 	}
-	for _, q := range s.Queues {
-		if r.Hidden || !q.Hidden {
-			body.Items = append(body.Items, fromQueue(q))
-		}
+	list := slices.DeleteFunc(slices.Clone(s.Queues), func(q queues.Queue) bool { return q.Hidden && !r.Hidden })
+	page, next, err := pageByName(r.NamePage, list, func(q queues.Queue) string { return q.Name })
+	if err != nil {
+		return nil, err
 	}
+	body.Items, body.Next, body.Total = mapSlice(page, fromQueue), next, len(list)
 	return &response[Queues]{body}, nil
 }
 

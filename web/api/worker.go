@@ -35,6 +35,11 @@ type Worker struct {
 	ReportedAt      Time        `json:"reported_at" doc:"When the worker last reported its queues and pool; null if it never has."`
 }
 
+type listWorkers struct {
+	NamePage
+	Status string `query:"status" enum:"online,late,offline,stopping" doc:"Only workers with this status."`
+}
+
 // FromWorker returns the worker in the form of the API.
 func FromWorker(w state.Worker) Worker {
 	d := Worker{
@@ -101,10 +106,19 @@ func (a *api) registerWorkers(h huma.API) {
 	huma.Register(h, operation(h, auth.View, "get-worker", "/workers/{name}", "Get a worker", notFound), a.worker)
 }
 
-func (a *api) workers(_ context.Context, _ *struct{}) (*response[List[Worker]], error) {
+func (a *api) workers(_ context.Context, r *listWorkers) (*response[List[Worker]], error) {
 	var workers []state.Worker
 	a.backend.View(func(c state.View) { workers = c.Workers() })
-	return &response[List[Worker]]{onePage(a.withTopology(mapSlice(workers, FromWorker)...), func(w Worker) Worker { return w })}, nil
+	if r.Status != "" {
+		workers = slices.DeleteFunc(workers, func(w state.Worker) bool { return string(w.Status) != r.Status })
+	}
+	page, next, err := pageByName(r.NamePage, workers, func(w state.Worker) string { return w.Name })
+	if err != nil {
+		return nil, err
+	}
+	return &response[List[Worker]]{List[Worker]{
+		Items: a.withTopology(mapSlice(page, FromWorker)...), Next: next, Total: new(len(workers)),
+	}}, nil
 }
 
 func (a *api) worker(_ context.Context, r *WorkerPath) (*response[Worker], error) {

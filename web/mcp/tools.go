@@ -43,7 +43,8 @@ type failureInput struct {
 
 type workersInput struct {
 	Status string `json:"status,omitempty" jsonschema:"online, late (heartbeats are missing), offline or stopping. Default: all."`
-	windowInput
+	Limit  int    `json:"limit,omitempty" jsonschema:"Number of workers, 1 to 50. Default 20."`
+	Cursor string `json:"cursor,omitempty" jsonschema:"next of an earlier result with the same status."`
 }
 
 type workerInput struct {
@@ -51,14 +52,9 @@ type workerInput struct {
 }
 
 type queuesInput struct {
-	Hidden bool `json:"hidden,omitempty" jsonschema:"Include queues internal to Celery."`
-	windowInput
-}
-
-// windowInput is a part of a list that the API returns whole.
-type windowInput struct {
-	Offset int `json:"offset,omitempty" jsonschema:"Number of items to skip: next_offset of an earlier result."`
-	Limit  int `json:"limit,omitempty" jsonschema:"Number of items, 1 to 50. Default 20."`
+	Hidden bool   `json:"hidden,omitempty" jsonschema:"Include queues internal to Celery."`
+	Limit  int    `json:"limit,omitempty" jsonschema:"Number of queues, 1 to 50. Default 20."`
+	Cursor string `json:"cursor,omitempty" jsonschema:"next of an earlier result with the same hidden."`
 }
 
 const queryHelp = "A query has conditions such as state:failure,retry name:billing.* run:>2s received:-1h.. " +
@@ -116,8 +112,6 @@ func restrict(properties map[string]*jsonschema.Schema) {
 		switch name {
 		case "limit":
 			p.Minimum, p.Maximum = new(1.0), new(float64(maxLimit))
-		case "offset":
-			p.Minimum = new(0.0)
 		case "id", "name":
 			p.MinLength, p.MaxLength = new(1), new(512)
 		case "query":
@@ -171,20 +165,8 @@ func (c *client) failure(ctx context.Context, in failureInput) (result, error) {
 }
 
 func (c *client) workers(ctx context.Context, in workersInput) (result, error) {
-	body, err := c.get(ctx, "/workers", nil)
-	if err != nil {
-		return result{}, err
-	}
-	if in.Status != "" {
-		some := []any{}
-		for _, item := range items(body) {
-			if worker, ok := item.(map[string]any); ok && worker["status"] == in.Status {
-				some = append(some, item)
-			}
-		}
-		body["items"] = some
-	}
-	return in.window(body), nil
+	body, err := c.get(ctx, "/workers", params("status", in.Status, "cursor", in.Cursor, "limit", limit(in.Limit)))
+	return result{body, byCursor}, err
 }
 
 func (c *client) worker(ctx context.Context, in workerInput) (result, error) {
@@ -197,26 +179,8 @@ func (c *client) queues(ctx context.Context, in queuesInput) (result, error) {
 	if in.Hidden {
 		hidden = "true"
 	}
-	body, err := c.get(ctx, "/queues", params("hidden", hidden))
-	if err != nil {
-		return result{}, err
-	}
-	return in.window(body), nil
-}
-
-// window leaves the items of body that were asked for.
-func (in windowInput) window(body map[string]any) result {
-	all := items(body)
-	begin := min(in.Offset, len(all))
-	end := min(begin+cmp.Or(in.Limit, defaultLimit), len(all))
-	body["items"], body["total"] = all[begin:end], len(all)
-	if end < len(all) {
-		body["next_offset"] = end
-	}
-	return result{body, func(n int) string {
-		delete(body, "next_offset")
-		return fmt.Sprintf("Go on with offset %d.", begin+n)
-	}}
+	body, err := c.get(ctx, "/queues", params("hidden", hidden, "cursor", in.Cursor, "limit", limit(in.Limit)))
+	return result{body, byCursor}, err
 }
 
 // byCursor says how to go on in a list with cursors: the cursor behind items that are left out would skip them.
