@@ -7,6 +7,7 @@ import (
 	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -42,7 +43,7 @@ func scenes() map[string]scene {
 		"task-expired":        {layout(templates.SectionTasks, "/tasks/x"), templates.Task{Task: revoked(state.Revocation{Expired: true})}},
 		"task-terminated":     {layout(templates.SectionTasks, "/tasks/x"), templates.Task{Task: revoked(state.Revocation{Terminated: true, Signum: 15})}},
 		"task-sent":           {layout(templates.SectionTasks, "/tasks/s"), templates.Task{Task: sent()}},
-		"task-hostile":        {layout(templates.SectionTasks, "/tasks/h"), templates.Task{Task: hostile(), Children: []templates.RelatedTask{{ID: evil}}}},
+		"task-hostile":        {layout(templates.SectionTasks, "/tasks/h"), templates.Task{Task: hostile(), Family: familyOf(evil, workflow.Task{ID: evil, Name: evil, ParentID: evil, State: evil}, workflow.Task{ID: "child", Name: evil, ParentID: evil})}},
 		"failures":            {layout(templates.SectionFailures, "/failures"), failureList()},
 		"failures-resolved":   {dark(layout(templates.SectionFailures, "/failures?show=resolved")), templates.Failures{Show: "resolved", Open: 3, Self: "/ops/failures?show=resolved"}},
 		"failures-settled":    {layout(templates.SectionFailures, "/failures"), templates.Failures{Show: "open", Resolved: 1, Self: "/ops/failures", JustResolved: new(failing()[0])}},
@@ -250,12 +251,14 @@ func task() templates.Task {
 	t := retried()
 	name := "reports.build"
 	return templates.Task{
-		Task:     t,
-		Alike:    &failing()[1],
-		Repeats:  new(duplicateOverlap().DuplicateGroup),
-		Root:     &templates.RelatedTask{ID: "root-0001-0002", Name: &name, State: state.Success},
-		Parent:   &templates.RelatedTask{ID: "parent-0001-0002"},
-		Children: []templates.RelatedTask{{ID: "child-0001-0002", Name: &name, State: state.Started}, {ID: "child-0003-0004"}},
+		Task:    t,
+		Alike:   &failing()[1],
+		Repeats: new(duplicateOverlap().DuplicateGroup),
+		Root:    &templates.RelatedTask{ID: "root-0001-0002", Name: &name, State: state.Success},
+		Parent:  &templates.RelatedTask{ID: "parent-0001-0002"},
+		Family: templates.Family{
+			Waterfall: templates.NewWaterfall(new(order()), templates.WaterfallOptions{About: "body"}), Siblings: 40, SiblingsDrawn: 8, Children: 21, ChildrenDrawn: 20,
+		},
 		Events: []state.TaskEvent{
 			{Type: "task-sent", Hostname: "gen7@web", Clock: 4, Stamp: clock.Stamp{Clock: 918, Micros: t.SentAt, Origin: "gen7@web"}},
 			{Type: "task-received", Hostname: "celery@a", PID: 41, Clock: 920, Stamp: clock.Stamp{Clock: 920, Micros: t.SentAt + second, Origin: "celery@a.41"}},

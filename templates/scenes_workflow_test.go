@@ -46,6 +46,11 @@ func workflowScenes() map[string]scene {
 	}
 }
 
+// familyOf is what surrounds a task.
+func familyOf(id string, tasks ...workflow.Task) templates.Family {
+	return templates.Family{Waterfall: templates.NewWaterfall(new(workflow.Assemble(id, tasks)), templates.WaterfallOptions{About: id})}
+}
+
 // order is a workflow with a chord whose body waits for its slowest header task, a retry, and a task that is running.
 func order() workflow.Workflow {
 	at := func(seconds float64) int64 { return noon + int64(seconds*float64(second)) }

@@ -26,7 +26,7 @@ type Task struct {
 	Waited   *state.Elapsed        // bounds of how long it waited, nil if there are none
 	Root     *RelatedTask          // nil if the task is its own root or knows none
 	Parent   *RelatedTask          // nil if the task knows none
-	Children []RelatedTask         // the first of them
+	Family   Family                // what surrounds it in its workflow
 	Events   []state.TaskEvent     // by stamp
 	Alike    *history.FailureGroup // the group that it is in, nil if it has not failed
 	Repeats  *view.DuplicateGroup  // the group of duplicates that it is in, nil if it is in none

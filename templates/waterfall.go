@@ -32,6 +32,9 @@ type WaterfallOptions struct {
 	Groups  workflow.Groups
 	Elapsed workflow.ElapsedFunc // bounds of waits, nil to trust all clocks
 	Idle    bool                 // gaps in which nothing happens are drawn as long as they are
+	// About is the id of a task whose family alone is drawn, empty of a whole workflow. Nothing is folded then, and nothing is
+	// said of what decided when the workflow ended.
+	About string
 }
 
 // waterfallRow is one attempt, a task that no worker has received, or tasks that are folded into one row.
@@ -60,12 +63,19 @@ func NewWaterfall(w *workflow.Workflow, o WaterfallOptions) Waterfall {
 	if s := w.Summary(); s.Over < s.Tasks { // leave room for what is still running
 		x.length += x.length / 2
 	}
-	v := Waterfall{WaterfallOptions: o, axis: x, gaps: gaps, w: w, path: w.Critical(o.Groups, o.Elapsed)}
+	v := Waterfall{WaterfallOptions: o, axis: x, gaps: gaps, w: w}
+	if o.About == "" {
+		v.path = w.Critical(o.Groups, o.Elapsed)
+	}
 	critical := make(map[int]bool, len(v.path))
 	for _, h := range v.path {
 		critical[h.Task] = true
 	}
-	for _, r := range w.Rows(o.Open) {
+	rows := w.Rows(o.Open)
+	if o.About != "" {
+		rows = w.Single()
+	}
+	for _, r := range rows {
 		t := &w.Tasks[r.Task]
 		switch {
 		case len(v.rows) >= maxWaterfall:

@@ -100,6 +100,36 @@ func TestSpaceTimeOfTasksAndWorkflows(t *testing.T) {
 	}
 }
 
+// The page of a task has a row for the one that sent it, those sent next to it, and those that it sent.
+func TestTaskHasAWaterfallOfItsFamily(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t, state.Options{})
+	b.Apply(treeEvents(40)...)
+	h := dashboard(t, b)
+	for id, want := range map[string][]string{
+		"part-1":  {"w-r", "w-part-0", "w-part-1", "w-part-2", "w-part-8", "w-body", "Of 39 other tasks of the same parent, 8 are drawn."},
+		"part-39": {"w-r", "w-part-31", "w-part-38"},
+		"r":       {"w-r", "w-part-0", "w-part-19", "Of 40 tasks that it sent, 20 are drawn."},
+		"body":    {"w-part-1", `href="/ops/workflows/r">Whole workflow`},
+	} {
+		page := visit(t, h, "/ops/tasks/"+id).Body.String()
+		for _, text := range want {
+			if strings.HasPrefix(text, "w-") {
+				text = `<tr id="` + text + `"`
+			}
+			if !strings.Contains(page, text) {
+				t.Errorf("the page of %s does not have %q", id, text)
+			}
+		}
+		if n := strings.Count(page, `<tr id="w-`); n > 30 {
+			t.Errorf("the page of %s has %d rows", id, n)
+		}
+	}
+	if page := visit(t, h, "/ops/tasks/task-03").Body.String(); strings.Contains(page, `<tr id="w-`) {
+		t.Error("a task without a family has a waterfall")
+	}
+}
+
 // BenchmarkWorkflow5000 serves the drawings of a workflow with 5,000 tasks.
 func BenchmarkWorkflow5000(b *testing.B) {
 	c := newBackend(b, state.Options{})

@@ -25,7 +25,6 @@ const (
 	paramFrom    = "from"  // the first task that is drawn, by time
 	orderByTime  = "time"
 	maxParents   = 10 // tasks of other parts of a workflow that are drawn for what they have sent
-	maxCalled    = 20 // tasks that a task has sent which are drawn with it
 	maxReplies   = 20 // replies to one command
 )
 
@@ -153,7 +152,7 @@ func commandEvents(c *history.Command) []causality.Event {
 }
 
 // spaceTime is the diagram of a task, of the one that sent it, of those that it sent, and of commands about it.
-func (p *taskPage) spaceTime(ctx context.Context, t *state.Task, commands []history.Command, timed bool) (templates.SpaceTime, error) {
+func (p *taskPage) spaceTime(ctx context.Context, t *state.Task, f family, commands []history.Command, timed bool) (templates.SpaceTime, error) {
 	d := p.newDiagram()
 	if _, err := d.add(ctx, t, true); err != nil {
 		return templates.SpaceTime{}, err
@@ -161,29 +160,21 @@ func (p *taskPage) spaceTime(ctx context.Context, t *state.Task, commands []hist
 	for i := range commands {
 		d.events = append(d.events, commandEvents(&commands[i])...)
 	}
-	near, parents := t.Children[:min(len(t.Children), maxCalled)], 0
-	if t.ParentID != nil && *t.ParentID != t.ID {
-		near, parents = append([]string{*t.ParentID}, near...), 1
+	if f.parent != nil {
+		if _, err := d.add(ctx, f.parent, false); err != nil {
+			return templates.SpaceTime{}, err
+		}
 	}
 	drawn := 0
-	for n, id := range near {
-		other, err := p.backend.Task(ctx, id)
-		if errors.Is(err, history.ErrNotFound) {
-			continue
-		}
-		if err != nil {
-			return templates.SpaceTime{}, fmt.Errorf("read task: %w", err)
-		}
-		ok, err := d.add(ctx, &other, false)
+	for i := range f.children {
+		ok, err := d.add(ctx, &f.children[i], false)
 		if err != nil {
 			return templates.SpaceTime{}, err
 		}
 		if !ok {
 			break
 		}
-		if n >= parents {
-			drawn++
-		}
+		drawn++
 	}
 	return d.view(templates.TaskPath(t.ID), nil, timed).Children(drawn, len(t.Children)), nil
 }

@@ -12,10 +12,7 @@ import (
 	"github.com/umbelhq/umbel/templates"
 )
 
-const (
-	maxRelatives = 100 // children that are looked up for one page
-	maxNamed     = 3   // tasks that are named in place of one that is not kept
-)
+const maxNamed = 3 // tasks that are named in place of one that is not kept
 
 // taskPage shows one task.
 type taskPage struct {
@@ -51,15 +48,17 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	v.Alike = p.failures.of(ctx, &v.Task)
 	v.Repeats = p.repeated.of(ctx, id)
 	timed := a.query.Get(paramOrder) == orderByTime
-	if v.SpaceTime, err = p.spaceTime(ctx, &v.Task, v.Commands, timed); err != nil {
+	near, err := p.family(ctx, &v.Task)
+	if err != nil {
+		return page{}, err
+	}
+	v.Family = p.waterfall(&v.Task, near)
+	if v.SpaceTime, err = p.spaceTime(ctx, &v.Task, near, v.Commands, timed); err != nil {
 		return page{}, err
 	}
 	path := templates.TaskPath(id)
 	if timed {
 		path += "?" + paramOrder + "=" + orderByTime
-	}
-	for _, child := range t.Children[:min(len(t.Children), maxRelatives)] {
-		v.Children = append(v.Children, p.lookUp(ctx, child))
 	}
 	return page{
 		url:     path,

@@ -49,6 +49,15 @@ func (w *Workflow) Rows(open []string) []Row {
 	return rows
 }
 
+// Single returns a row for each task, in tree order.
+func (w *Workflow) Single() []Row {
+	rows := make([]Row, len(w.Tasks))
+	for i := range rows {
+		rows[i] = Row{Task: i, Tasks: 1}
+	}
+	return rows
+}
+
 // shapes returns equal numbers for tasks of one name with the same tree below them.
 func (w *Workflow) shapes() []uint64 {
 	seed := maphash.MakeSeed()
