@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -255,18 +256,16 @@ func delivered(t *testing.T, m mortal, counts *server, committed []string) {
 			t.Errorf("task %s was committed and has no command", id)
 		}
 	}
-	var runs map[string]string
+	var runs, effects map[string]string
 	eventually(t, func() error {
-		var err error
-		if runs, err = counts.client.HGetAll(t.Context(), "runs:"+m.Queue).Result(); err == nil && len(runs) < len(tasks) {
-			err = fmt.Errorf("%d of %d tasks have run", len(runs), len(tasks))
+		var err, errEffects error
+		runs, err = counts.client.HGetAll(t.Context(), "runs:"+m.Queue).Result()
+		effects, errEffects = counts.client.HGetAll(t.Context(), "effects:"+m.Queue).Result()
+		if err = errors.Join(err, errEffects); err == nil && (len(runs) < len(tasks) || len(effects) < len(tasks)) {
+			err = fmt.Errorf("of %d tasks %d have run, and %d did their work", len(tasks), len(runs), len(effects))
 		}
 		return err
 	})
-	effects, err := counts.client.HGetAll(t.Context(), "effects:"+m.Queue).Result()
-	if err != nil {
-		t.Fatal(err)
-	}
 	again := 0
 	for id := range tasks {
 		if runs[id] == "" || effects[id] != "1" {
