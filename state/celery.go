@@ -68,7 +68,7 @@ func (u *celeryRules) summarize(records []*record) summary {
 }
 
 func (u *celeryRules) fill(t *Task, records []*record) {
-	v := viewer{c: u.c, t: t}
+	v := &viewer{c: u.c, t: t}
 	now := codePending
 	t.UpdatedAt = 0
 	for _, e := range records {
@@ -93,7 +93,7 @@ func (u *celeryRules) fill(t *Task, records []*record) {
 
 // celeryEvent sets the attributes that an event sets whatever the state: the time of its
 // name, and who sent it.
-func (v viewer) celeryEvent(e *record) {
+func (v *viewer) celeryEvent(e *record) {
 	host := v.c.processes.key(e.process).Hostname
 	if e.kind == TaskSent {
 		v.t.SentAt, v.t.Client = e.micros, &host
@@ -106,7 +106,7 @@ func (v viewer) celeryEvent(e *record) {
 }
 
 // copy overwrites the task's fields with the event's, null ones included.
-func (v viewer) copy(f *Event, e *record, keep Fields) {
+func (v *viewer) copy(f *Event, e *record, keep Fields) {
 	t := v.t
 	put := func(dst **string, bit Fields, value string) {
 		if f.Present&keep&bit == 0 {

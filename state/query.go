@@ -31,13 +31,16 @@ func (c *Cluster) TaskName(id string) string {
 }
 
 // task copies a row out. It uses memory of its own, since readers share the lock.
-func (c *Cluster) task(r *row) Task {
+func (c *Cluster) task(r *row) Task { return c.taskBy(c.reader(), r) }
+
+// taskBy is task with rules that nobody else uses meanwhile.
+func (c *Cluster) taskBy(u rules, r *row) Task {
 	t := Task{ID: c.id(r), State: Pending, Stamp: c.stamp(r), Children: c.children(r)}
 	records := c.chain(r, make([]*record, 0, 8))
 	for _, e := range records {
 		t.UpdatedAt = max(t.UpdatedAt, e.micros)
 	}
-	c.reader().fill(&t, records)
+	u.fill(&t, records)
 	c.fillConclusion(&t, r)
 	t.Sends = c.repeatedSends(records)
 	return t

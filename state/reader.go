@@ -26,7 +26,7 @@ func (r *Reader) TaskEvents(id string, events []byte) (Task, []TaskEvent, error)
 	if err != nil {
 		return Task{}, nil, err
 	}
-	return r.c.task(row), r.c.TaskEvents(id), nil
+	return r.c.taskBy(r.c.rules, row), r.c.TaskEvents(id), nil
 }
 
 // Task is TaskEvents without the events.
@@ -35,7 +35,7 @@ func (r *Reader) Task(id string, events []byte) (Task, error) {
 	if err != nil {
 		return Task{}, err
 	}
-	return r.c.task(row), nil
+	return r.c.taskBy(r.c.rules, row), nil
 }
 
 // open loads a task as the only one of the cluster.

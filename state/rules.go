@@ -72,7 +72,7 @@ func (f *causal) named() uint32 {
 }
 
 func (u *causalRules) fill(t *Task, records []*record) {
-	f, v := &u.fold, viewer{c: u.c, t: t}
+	f, v := &u.fold, &viewer{c: u.c, t: t}
 	f.fold(records)
 	for i := range f.executions {
 		t.Executions = append(t.Executions, v.execution(&f.executions[i]))
@@ -113,7 +113,7 @@ func (u *causalRules) fill(t *Task, records []*record) {
 
 // published fills in what publishers decided, as the attempt shown has it. What is not known of that one is taken
 // from another, since a retry repeats everything but the ETA unless the task overrides it.
-func (v viewer) published(f *causal, newest *execution, sent *record) {
+func (v *viewer) published(f *causal, newest *execution, sent *record) {
 	if newest != nil {
 		for _, k := range slices.Backward(dominance[:]) { // its task-received before all
 			if e := newest.byKind[k]; e != nil {
@@ -147,7 +147,7 @@ func (v viewer) published(f *causal, newest *execution, sent *record) {
 
 // parent takes the parent from the first message of a task that was replaced: replacements have others, among them
 // the task itself.
-func (v viewer) parent(first *record) {
+func (v *viewer) parent(first *record) {
 	f := v.read(first)
 	v.t.ParentID = nil
 	fill(&v.t.ParentID, f, FieldParentID, f.ParentID)
@@ -157,17 +157,27 @@ func (v viewer) parent(first *record) {
 type viewer struct {
 	c *Cluster
 	t *Task
+	// What was read last, since each record is asked for several times.
+	records [4]*record
+	events  [4]Event
+	reads   int
 }
 
-// read returns the fields of a record, marking the task if some of its text is missing.
-func (v viewer) read(rec *record) *Event {
+// read returns the fields of a record, marking the task if some of its text is missing. They are valid until the next read.
+func (v *viewer) read(rec *record) *Event {
+	if i := slices.Index(v.records[:], rec); i >= 0 {
+		return &v.events[i]
+	}
+	i := v.reads % len(v.records)
+	v.reads++
 	e, whole := v.c.fields(rec)
 	v.t.Truncated = v.t.Truncated || !whole
-	return &e
+	v.records[i], v.events[i] = rec, e
+	return &v.events[i]
 }
 
 // execution copies an execution. The dominant event decides, others fill what is empty.
-func (v viewer) execution(r *execution) Execution {
+func (v *viewer) execution(r *execution) Execution {
 	process := v.c.processes.key(r.process)
 	x := Execution{
 		Attempt: r.attempt, Worker: process.Hostname, PID: process.PID, Inferred: !r.received, Replaced: r.replaced,
@@ -204,7 +214,7 @@ func (v viewer) execution(r *execution) Execution {
 }
 
 // origins fills in what the publisher of an attempt decided, where it is still unknown.
-func (v viewer) origins(e *record) {
+func (v *viewer) origins(e *record) {
 	f, t := v.read(e), v.t
 	v.repeated(f)
 	fill(&t.ETA, f, FieldETA, f.ETA)
@@ -214,7 +224,7 @@ func (v viewer) origins(e *record) {
 }
 
 // repeated fills in what every attempt has in common, where it is still unknown.
-func (v viewer) repeated(f *Event) {
+func (v *viewer) repeated(f *Event) {
 	t := v.t
 	fill(&t.Args, f, FieldArgs, f.Args)
 	fill(&t.Kwargs, f, FieldKwargs, f.Kwargs)
@@ -226,7 +236,7 @@ func (v viewer) repeated(f *Event) {
 }
 
 // sent fills in the route that the task-sent names.
-func (v viewer) sent(e *record) {
+func (v *viewer) sent(e *record) {
 	t := v.t
 	t.SentAt = e.micros
 	t.Client = new(v.c.processes.key(e.process).Hostname)

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"cmp"
 	"net/http"
 	"net/http/httptest"
 	"strconv"
@@ -130,16 +131,21 @@ func TestTaskHasAWaterfallOfItsFamily(t *testing.T) {
 	}
 }
 
-// BenchmarkWorkflow5000 serves the drawings of a workflow with 5,000 tasks.
+// BenchmarkWorkflow5000 serves the drawings of a workflow with 5,000 tasks: held in memory, and read from the history.
 func BenchmarkWorkflow5000(b *testing.B) {
-	c := newBackend(b, state.Options{})
+	b.Run("held", func(b *testing.B) { benchmarkWorkflow(b, state.Options{}) })
+	b.Run("stored", func(b *testing.B) { benchmarkWorkflow(b, state.Options{MaxTasks: 100}) })
+}
+
+func benchmarkWorkflow(b *testing.B, o state.Options) {
+	c := newBackend(b, o)
 	c.Apply(treeEvents(4998)...)
 	h, err := web.New(web.Options{Backend: c, Prefix: "/ops"})
 	if err != nil {
 		b.Fatal(err)
 	}
 	for _, query := range []string{"", "?open=r", "?tab=graph", "?tab=spacetime"} {
-		b.Run(strings.TrimPrefix(query, "?"), func(b *testing.B) {
+		b.Run(cmp.Or(strings.TrimPrefix(query, "?"), "waterfall"), func(b *testing.B) {
 			for b.Loop() {
 				w := httptest.NewRecorder()
 				h.ServeHTTP(w, httptest.NewRequestWithContext(b.Context(), http.MethodGet, "/ops/workflows/r"+query, nil))

@@ -27,11 +27,17 @@ func (r *Reader) Workflow(ctx context.Context, root string) (workflow.Workflow, 
 		if l.ids[id] {
 			return nil
 		}
-		t, err := reader.Task(id, events)
-		if err == nil {
-			l.add(&t)
+		var t state.Task
+		var held bool
+		r.source.View(func(c state.View) { t, held = c.Task(id) })
+		if !held { // memory alone tells whether one is orphaned
+			var err error
+			if t, err = reader.Task(id, events); err != nil {
+				return err
+			}
 		}
-		return err
+		l.add(&t)
+		return nil
 	})
 	if err != nil {
 		return workflow.Workflow{}, err
@@ -39,7 +45,6 @@ func (r *Reader) Workflow(ctx context.Context, root string) (workflow.Workflow, 
 	if len(l.tasks) == 0 {
 		return workflow.Workflow{}, history.ErrNotFound
 	}
-	l.current(r)
 	w := workflow.Assemble(root, l.tasks)
 	w.Size = max(total, len(w.Tasks))
 	w.AtLeast = total > stored && len(fresh) > 0 // of those, some may be stored too
@@ -65,21 +70,6 @@ func (l *workflowTasks) addFresh(c state.View, ids []string) {
 		if t, ok := c.Task(id); ok {
 			l.add(&t)
 		}
-	}
-}
-
-// current replaces unfinished tasks with what memory knows of them: only that tells whether they are orphaned.
-func (l *workflowTasks) current(r *Reader) {
-	for rest := l.tasks; len(rest) > 0; rest = rest[min(len(rest), maxPage):] {
-		r.source.View(func(c state.View) {
-			for i := range rest[:min(len(rest), maxPage)] {
-				if t := &rest[i]; !t.Over() {
-					if now, ok := c.Task(t.ID); ok {
-						*t = workflow.Of(&now, l.offsets)
-					}
-				}
-			}
-		})
 	}
 }
 
