@@ -27,7 +27,8 @@ type Form struct {
 	Token       string   // repeated by a form that is sent twice
 	Button      string   // Title if empty
 	Danger      bool
-	Links       []Link // to what else can be done
+	Links       []Link   // to what else can be done
+	Tabs        []Choice // other kinds of the same form
 	NothingToDo bool   // nothing would be done: there is only the way back
 	Error       string // why it is not done, as a sentence
 }

@@ -82,7 +82,7 @@ func outboxPage(l Layout, v Outbox) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = outboxTabs(v.Tabs).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tabs("Outboxes", v.Tabs).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

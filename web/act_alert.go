@@ -141,13 +141,13 @@ func (p *forms) alertForm(ctx context.Context, v url.Values, check bool) (templa
 	} else if !v.Has("name") {
 		v = alertValues("", newRule(alert.Kind(v.Get("kind"))), nil, true)
 		for _, k := range alert.Kinds() {
-			if k != alert.Kind(v.Get("kind")) {
-				form.Links = append(form.Links, templates.Link{Text: k.Label(), Href: p.urls.Prefix + "/act/alert?kind=" + string(k)})
-			}
+			form.Tabs = append(form.Tabs, templates.Choice{
+				Text: k.Label(), Href: p.urls.Prefix + "/act/alert?kind=" + string(k), Current: k == alert.Kind(v.Get("kind")),
+			})
 		}
 	}
 	kind := alert.Kind(v.Get("kind"))
-	form.Description = kind.Label() + ": " + kind.Doc()
+	form.Description = kind.Doc()
 	form.Hidden = append(form.Hidden, templates.Param{Name: "kind", Value: v.Get("kind")})
 	form.Fields = p.alertFields(v)
 	if !check {
