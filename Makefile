@@ -41,10 +41,13 @@ lint: ## golangci-lint, import rules included; TypeScript over the scripts of th
 	go run $(ACTIONLINT)
 	$(TOOL) golangci-lint run
 
-test: ## all tests with the race detector, on real brokers and in a browser
+test: ## all tests, on real brokers and in a browser
 	scripts/deps
-	go test ./clock/mutex/simulation
-	scripts/services run go test $(NO_VET) $(RACE) $(OVERLAP) -timeout 30m $(LONGEST) ./...
+	scripts/services run go test $(NO_VET) $(OVERLAP) -timeout 30m $(LONGEST) ./...
+
+race: ## the tests that run in one program, with the race detector
+	scripts/deps
+	scripts/services run go test -short $(NO_VET) $(RACE) $(OVERLAP) -timeout 30m $$(go list ./... | grep -v /cmd/)
 
 contract: ## generated requests to a demo, whose answers must be as the OpenAPI document says
 	scripts/deps
@@ -59,7 +62,7 @@ simulate: ## what Umbel concludes compared with the truth of 10,000 simulated hi
 
 e2e: ## only the tests named EndToEnd: real Celery, broker and browser
 	scripts/deps
-	scripts/services run go test $(RACE) -timeout 20m -count 1 -v -run EndToEnd ./...
+	scripts/services run go test -timeout 20m -count 1 -v -run EndToEnd ./...
 
 rabbitmq4: ## what depends on RabbitMQ's version, on RabbitMQ 4
 	scripts/deps
@@ -96,8 +99,8 @@ demo: ## a simulated cluster on http://127.0.0.1:5555/; needs only Go
 verify: ## generated code, formatting and go.mod are current
 	scripts/verify
 
-check: ## what CI runs: verify, lint, platforms, vulnerabilities, contract, allocations, test
-	@for stage in verify lint platforms vulnerabilities contract allocations test; do \
+check: ## what CI runs: verify, lint, platforms, vulnerabilities, contract, allocations, test, race
+	@for stage in verify lint platforms vulnerabilities contract allocations test race; do \
 		start=$$SECONDS; \
 		$(MAKE) --no-print-directory $$stage; \
 		echo "== $$stage took $$((SECONDS - start)) s"; \
@@ -107,4 +110,4 @@ clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
 	rm -rf bin dist .services bench.txt
 
-.PHONY: help generate fmt lint test contract thorough simulate e2e rabbitmq4 fuzz bench allocations vulnerabilities build wheels platforms demo verify check clean
+.PHONY: help generate fmt lint test race contract thorough simulate e2e rabbitmq4 fuzz bench allocations vulnerabilities build wheels platforms demo verify check clean

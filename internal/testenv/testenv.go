@@ -50,25 +50,25 @@ func Postgres(t testing.TB) string {
 // Python returns the path of a Python interpreter that can import celery, gevent, msgpack, redis, sqlalchemy and yaml.
 func Python(t testing.TB) string {
 	t.Helper()
-	return need(t, "python", "UMBEL_TEST_PYTHON")
+	return program(t, "python", "UMBEL_TEST_PYTHON")
 }
 
 // Django returns the path of a Python interpreter that can import celery, django, django_celery_outbox and psycopg.
 func Django(t testing.TB) string {
 	t.Helper()
-	return need(t, "django", "UMBEL_TEST_DJANGO")
+	return program(t, "django", "UMBEL_TEST_DJANGO")
 }
 
 // Flower returns the path of a Python interpreter that can import celery, flower and redis.
 func Flower(t testing.TB) string {
 	t.Helper()
-	return need(t, "flower", "UMBEL_TEST_FLOWER")
+	return program(t, "flower", "UMBEL_TEST_FLOWER")
 }
 
 // Chromium returns the path of a Chromium browser.
 func Chromium(t testing.TB) string {
 	t.Helper()
-	return need(t, "chromium", "UMBEL_TEST_CHROMIUM")
+	return program(t, "chromium", "UMBEL_TEST_CHROMIUM")
 }
 
 // Prometheus returns the path of a Prometheus server. promtool is on the PATH then.
@@ -96,6 +96,16 @@ func RedisServer(t testing.TB) string {
 		return path
 	}
 	return need(t, "redis", "UMBEL_TEST_REDIS_SERVER")
+}
+
+// program is need for what runs whole programs. The race detector sees nothing of them: with -short, as it runs, they are
+// left out.
+func program(t testing.TB, name, key string) string {
+	t.Helper()
+	if testing.Short() {
+		t.Skip("left out by -short")
+	}
+	return need(t, name, key)
 }
 
 // need returns the environment variable key. Without it the test is skipped, or fails where it must not be: when
