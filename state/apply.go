@@ -35,7 +35,7 @@ func (c *Cluster) apply(e *Event, repaired int64, flags recordFlags) Change {
 		}
 		c.applyTask(e, repaired, flags, &ch)
 		if e.Kind != TaskSent {
-			c.noteActivity(e, repaired)
+			c.noteActivity(e, repaired, ch.New)
 		} else {
 			c.compareClient(e)
 		}

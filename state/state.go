@@ -79,9 +79,10 @@ type Cluster struct {
 	clients   map[string]bound // lower bounds of the offsets of clients' clocks, by hostname
 	forgotten map[string]bool  // names of forgotten workers that may still be in the store
 
-	tally   tally
-	evicted uint64
-	dropped uint64 // events dropped because their task had too many
+	tally      tally
+	evicted    uint64
+	lateEvents uint64 // behind the watermark of their process
+	dropped    uint64 // events dropped because their task had too many
 
 	concluded map[taskKey]Conclusion // of rows with a flag of concluded
 	absent    map[taskKey]absence    // unfinished tasks that their worker did not list in its last inspection

@@ -20,6 +20,7 @@ type worker struct {
 	lastHeartbeat int64         // newest local receipt time of its own events, µs
 	clock         int64         // newest repaired clock
 	offset        offset        // of its clock
+	frontier      frontier
 
 	idleAt    int64 // when it last reported no running task, by the earlier of its own and the local clock, µs
 	inspected int64 // request time of its last inspection, µs
@@ -78,8 +79,8 @@ const (
 	maxStopping     = 3600e6     // µs without events for which one that sent worker-offline may still be ending its tasks
 )
 
-// noteActivity records that a task event proves its worker alive.
-func (c *Cluster) noteActivity(e *Event, repaired int64) {
+// noteActivity records that a task event, which may be known already, proves its worker alive.
+func (c *Cluster) noteActivity(e *Event, repaired int64, isNew bool) {
 	w := c.workers[e.Hostname]
 	if w == nil {
 		if e.Kind == TaskCustom { // perhaps from a client
@@ -91,7 +92,11 @@ func (c *Cluster) noteActivity(e *Event, repaired int64) {
 	w.lastSeen = max(w.lastSeen, e.ReceivedMicros)
 	w.clock = max(w.clock, repaired)
 	if e.Kind != TaskCustom { // custom events come from pool children, under another pid
-		w.compareClock(e, w.incarnation(e))
+		l := w.incarnation(e)
+		w.compareClock(e, l)
+		if isNew && w.frontier.passed(e, l.Number) {
+			c.lateEvents++
+		}
 	}
 }
 
@@ -117,6 +122,9 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 		w.lastHeartbeat = max(w.lastHeartbeat, e.ReceivedMicros)
 		if at.after(l.Alive) {
 			l.Alive = at
+		}
+		if l == w.current() {
+			w.frontier.heartbeat(e, l.Number)
 		}
 	default:
 	}

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -19,9 +20,14 @@ func gapScenes() map[string]scene {
 		Ephemeral: true, Outages: 2, OutageTime: 34_500 * time.Millisecond, LastOutage: at(-60 * second), MissedTasks: 12, Dropped: 1,
 	}
 	gaps.MissingStarted = 3
+	gaps.Watermark = state.Watermark{Micros: at(-4 * second).UnixMicro(), Bounded: true, Worker: "celery@a", Within: 8e6, Workers: 2}
+	behind := quiet
+	behind.Watermark = state.Watermark{
+		Micros: at(-40 * second).UnixMicro(), Worker: "celery@b", Behind: true, Within: 6e6, Workers: 2, Uncounted: 11, UncountedNames: []string{"celery@c", "celery@d"},
+	}
 	all := make(map[string]scene)
 	for name, health := range map[string]view.Health{
-		"overview-forgets": quiet, "overview-gaps": gaps, "overview-forgets-down": gone,
+		"overview-forgets": quiet, "overview-gaps": gaps, "overview-behind": behind, "overview-forgets-down": gone,
 	} {
 		c := layout(templates.SectionOverview, "/")
 		c.Health = health

@@ -80,6 +80,11 @@ func (s *scrape) ingest(h view.Health, m view.Metrics) {
 	s.Add(float64(h.Broker.Loss.Dropped), "cause", "too_fast")
 	s.Add(float64(h.Broker.Loss.MissedTasks), "cause", "missed_tasks")
 	s.gauge("umbel_missing_started_events", "task-started events that workers have sent and that were not received so far, at least.", float64(h.MissingStarted))
+	s.Family(prometheus.Gauge, "umbel_complete_until_timestamp_seconds", "What workers sent before has been received, unless it is lost.")
+	if h.Watermark.Micros != 0 {
+		s.Add(float64(h.Watermark.Micros) / 1e6)
+	}
+	s.count("umbel_late_events_total", "Events of workers that came after umbel_complete_until_timestamp_seconds had passed them.", float64(h.LateEvents))
 	s.gauge("umbel_ready", "1 once the history is restored.", truth(h.Ready))
 	s.gauge("umbel_broker_connected", "1 while events are received.", truth(h.Broker.Connected))
 	s.count("umbel_broker_outages_total", "Outages of a broker that keeps no events meanwhile.", float64(h.Broker.Loss.Outages))

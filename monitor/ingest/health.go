@@ -3,6 +3,7 @@ package ingest
 import (
 	"time"
 
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/loss"
 )
 
@@ -19,6 +20,21 @@ type Health struct {
 
 	MissingStarted int64      // task-started events that workers have sent and that were not received so far, at least
 	Gaps           []loss.Gap // where they are missing: the newest 200, by the time at which they were sent
+
+	Watermark  state.Watermark // within the last second; it stays while there is no connection
+	LateEvents uint64          // events that came after the watermark of their process had passed them
+}
+
+// moveWatermark takes the watermark of now, and reports whether readers should see it: how it moves while it is not behind
+// they need not. Without a connection it stays where it is. mu is held.
+func (in *Ingester) moveWatermark(connected bool) bool {
+	old, m := in.watermark, in.cluster.Watermark()
+	if !connected {
+		m = old
+		m.Behind = m.Micros != 0
+	}
+	in.watermark = m
+	return m.Behind != old.Behind || m.Behind && m.Micros != old.Micros || (m.Micros == 0) != (old.Micros == 0) || m.Within != old.Within
 }
 
 // BrokerHealth is the state of the broker connection.

@@ -104,8 +104,9 @@ type Ingester struct {
 	latency       time.Duration
 	missed        missedEstimate
 	lost          loss.Detector
-	receipt       int64 // of the last event, µs
-	newest        int64 // timestamp of the newest event of this batch by the local clock, µs, 0 if it has none
+	watermark     state.Watermark // as of the last tick
+	receipt       int64           // of the last event, µs
+	newest        int64           // timestamp of the newest event of this batch by the local clock, µs, 0 if it has none
 
 	reconciliation state.Reconciliation // the newest one
 	reconciled     time.Time            // when it was made
@@ -333,7 +334,8 @@ func (in *Ingester) expire() {
 		in.receipts.broken = true
 	}
 	concluded := connected && in.reconcile(now, since)
-	if in.cluster.Expire(now.UnixMicro()) || in.rates.active() || concluded {
+	expired := in.cluster.Expire(now.UnixMicro())
+	if moved := in.moveWatermark(connected); moved || expired || in.rates.active() || concluded {
 		in.notify()
 	}
 }
@@ -395,6 +397,7 @@ func (in *Ingester) Health() Health {
 	waiting, unsaved, full := in.pending.events+in.pending.writingEvents, in.cluster.Unsaved(), in.full()
 	missed := in.missed.tasks
 	h.MissingStarted, h.Gaps = in.lost.Missing(), in.lost.Gaps()
+	h.Watermark, h.LateEvents = in.watermark, in.cluster.LateEvents()
 	in.mu.RUnlock()
 	kept := in.store.Health()
 	in.healthMu.Lock()

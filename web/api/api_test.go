@@ -266,6 +266,10 @@ func TestOverview(t *testing.T) {
 		},
 		Notices:        []string{"a file was set aside"},
 		MissingStarted: 5,
+		Watermark: state.Watermark{
+			Micros: start, Bounded: true, Worker: "celery@w1", Behind: true, Within: 6_000_000, Workers: 2, Uncounted: 1, UncountedNames: []string{"celery@w3"},
+		},
+		LateEvents: 4,
 		Gaps: []view.Gap{{
 			Worker: "celery@w1", PID: 11, Missing: 3, After: 880, Before: 905, AfterMicros: start, BeforeMicros: start + 10_000_000,
 		}},
@@ -284,6 +288,8 @@ func TestOverview(t *testing.T) {
 			"ready": true, "messages": 8, "events": 9, "latency_seconds": 0.0015, "rejected": {"malformed JSON": 2},
 			"missing_started": 5, "gaps": [{"worker": "celery@w1", "pid": 11, "missing": 3, "after_clock": 880, "before_clock": 905,
 				"after": "2026-11-21T00:00:00.000000Z", "before": "2026-11-21T00:00:10.000000Z"}],
+			"watermark": {"complete_to": "2026-11-21T00:00:00.000000Z", "bounded": true, "worker": "celery@w1", "behind": true, "workers": 2,
+				"uncounted": 1, "uncounted_names": ["celery@w3"]}, "late_events": 4,
 			"broker": {
 				"url": "amqp://u:***@h//", "connected": false, "since": "2026-11-21T00:00:00.000000Z",
 				"last_event_at": null, "last_error": "connection refused", "next_try_at": "2026-11-21T00:00:00.000001Z",

@@ -52,6 +52,26 @@ type Health struct {
 	LatencySeconds float64           `json:"latency_seconds" doc:"Time from receiving the newest batch to applying it."`
 	MissingStarted Int               `json:"missing_started" doc:"Number of task-started events that workers have provably sent and that have not been received so far, since Umbel started; there may be more."`
 	Gaps           []Gap             `json:"gaps" nullable:"false" doc:"Where they are missing, oldest first; the newest 200."`
+	Watermark      Watermark         `json:"watermark"`
+	LateEvents     uint64            `json:"late_events" doc:"Events of workers that came after the watermark had passed them, since Umbel started; 0 while connections keep their order."`
+}
+
+// Watermark says up to when all events of workers have been received, but for lost ones.
+type Watermark struct {
+	CompleteTo Time     `json:"complete_to" doc:"What counted workers sent before has been received, unless it is lost; null if no worker counts."`
+	Bounded    bool     `json:"bounded" doc:"Whether it is known how far the clocks of these workers are ahead at most; if not, complete_to may be too late by the delay of their events."`
+	Worker     *string  `json:"worker" doc:"Worker whose events are known for the shortest time."`
+	Behind     bool     `json:"behind" doc:"Whether that is longer ago than its heartbeats explain, or the broker is unavailable."`
+	Workers    int      `json:"workers" doc:"Workers that count."`
+	Uncounted  int      `json:"uncounted" doc:"Other workers that are not offline: those that are stopping, and those of which two heartbeats have not come."`
+	Names      []string `json:"uncounted_names" nullable:"false" doc:"The first ten of them."`
+}
+
+func fromWatermark(m state.Watermark) Watermark {
+	return Watermark{
+		CompleteTo: Time(m.Micros), Bounded: m.Bounded && m.Micros != 0, Worker: text(m.Worker), Behind: m.Behind,
+		Workers: m.Workers, Uncounted: m.Uncounted, Names: append([]string{}, m.UncountedNames...),
+	}
 }
 
 // Gap is a part of the events of a worker process in which task-started events are missing.
@@ -158,6 +178,7 @@ func fromHealth(h view.Health) Health {
 	d := Health{
 		Ready: h.Ready, Rejected: map[string]uint64{}, Messages: h.Messages, Events: h.Events,
 		LatencySeconds: h.Latency.Seconds(), MissingStarted: Int(h.MissingStarted), Gaps: mapSlice(h.Gaps, fromGap),
+		Watermark: fromWatermark(h.Watermark), LateEvents: h.LateEvents,
 		Broker: Broker{
 			URL: h.Broker.URL, Connected: h.Broker.Connected, Since: timeOf(h.Broker.Since),
 			LastEventAt: timeOf(h.Broker.LastEventAt), LastError: text(h.Broker.LastError),

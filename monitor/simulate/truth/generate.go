@@ -482,10 +482,27 @@ func (g *generator) ping() {
 		}
 		w.clock++
 		w.last = g.instant(w.last)
+		ping, born := len(g.h.Pings), w.born
 		g.h.Pings = append(g.h.Pings, Ping{
 			Process: clock.Process{Hostname: w.node, PID: w.pid}, Clock: w.clock, Sent: sent,
 			Received: g.now + g.between(ms/2, 20*ms), Event: Instant(w.last),
 		})
+		g.after(g.between(ms/2, 20*ms), func() { g.probe(w, born, ping) })
 	})
 	g.after(g.between(sec, 4*sec), g.ping)
+}
+
+// probe sends the heartbeat command to a worker that has replied.
+func (g *generator) probe(w *worker, born, ping int) {
+	if w.process == nil || w.born != born {
+		return
+	}
+	g.h.Pings[ping].Probed = g.now
+	g.after(g.between(ms/2, 20*ms), func() {
+		if w.process != nil && w.born == born {
+			g.emit(w.process, -1, 0, state.Event{
+				Kind: state.WorkerHeartbeat, Subject: "heartbeat", Freq: 5, FreqIsInt: true, Present: state.FieldFreq,
+			})
+		}
+	})
 }

@@ -12,6 +12,7 @@ package truth
 
 import (
 	"cmp"
+	"math/rand/v2"
 	"slices"
 
 	"github.com/umbelhq/umbel/clock"
@@ -48,6 +49,7 @@ type Ping struct {
 	Clock          int64         // raw, in the reply's header
 	Sent, Received int64         // by Umbel's clock
 	Event          Instant       // when the reply was written
+	Probed         int64         // when the worker was then sent the heartbeat command, 0 if it was not
 }
 
 // Instant is a point in the history that HappenedBefore compares.
@@ -91,6 +93,32 @@ func (h *History) Arrived() []int {
 	slices.SortStableFunc(all, func(a, b int) int {
 		return cmp.Compare(h.Events[a].ReceivedMicros, h.Events[b].ReceivedMicros)
 	})
+	return all
+}
+
+// InBatches returns the events that arrive, in order of arrival, with ReceivedMicros as if nothing but a worker's batches and
+// connections of different speed changed that order: a task event waits for up to half a second, which heartbeats overtake.
+func (h *History) InBatches() []Event {
+	rng := rand.New(rand.NewPCG(uint64(len(h.Events)), 1))
+	all := slices.Clone(h.Events)
+	free := map[clock.Process]int64{}  // when the batch of a process is sent
+	speed := map[clock.Process]int64{} // time that its messages take, µs
+	for i := range all {
+		e := &all[i]
+		p := e.Process()
+		if e.Reported > free[p] {
+			free[p] = e.Reported + rng.Int64N(sec/2)
+		}
+		if speed[p] == 0 {
+			speed[p] = ms + rng.Int64N(3*sec)
+		}
+		e.ReceivedMicros = e.Reported + speed[p]
+		if e.Kind.Task() {
+			e.ReceivedMicros = free[p] + speed[p]
+		}
+	}
+	all = slices.DeleteFunc(all, func(e Event) bool { return e.Lost })
+	slices.SortStableFunc(all, func(a, b Event) int { return cmp.Compare(a.ReceivedMicros, b.ReceivedMicros) })
 	return all
 }
 
