@@ -33,7 +33,7 @@ func TestPythonAndGoContend(t *testing.T) {
 	for mode, ttl := range map[string]time.Duration{"fenced": 400 * time.Millisecond, "plain": time.Second} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			url := testenv.Redis(t)
+			url, _ := testenv.Redis(t), testenv.Python(t)
 			client := connect(t, url)
 			name := "contend." + uuid.NewString()
 			t.Cleanup(func() { clean(t, client, name) })
