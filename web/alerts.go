@@ -36,7 +36,7 @@ func (p *alertPages) load(ctx context.Context, a address) (page, error) {
 		return page{}, err
 	}
 	s, now := p.alerts.Status(), p.now()
-	v := templates.Alerts{Error: s.Error, Elsewhere: !s.Judges && !p.urls.ReadOnlyAlerts, Receivers: len(p.alerts.Receivers())}
+	v := templates.Alerts{Error: s.Error, Elsewhere: !s.Tells && !p.urls.ReadOnlyAlerts, Receivers: len(p.alerts.Receivers())}
 	hidden := map[int64]bool{}
 	for _, r := range s.Rules {
 		hidden[r.ID] = !p.audience.Payload && payload.Reads(r.Rule.Query)

@@ -12,7 +12,7 @@ func (d *Dashboard) newAlerts(o Options, reader *view.Reader) (err error) {
 		Receivers: o.Alerts.Receivers, URL: o.Alerts.URL, ReadOnly: o.ReadOnly, Interval: o.AlertInterval, Logger: o.Logger,
 	}
 	if d.peers != nil {
-		alerts.Leads = d.peers.Leads
+		alerts.Others, alerts.Outbox = d.peers, d.history
 	}
 	if d.commands.Relay != nil {
 		alerts.Wake = d.commands.Relay.Wake

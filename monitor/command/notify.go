@@ -38,6 +38,25 @@ func Notification(receiver string, n receivers.Notification) (history.Command, e
 	}, nil
 }
 
+// UnsentNotifications returns the notifications that wait to be sent, at most 500.
+func UnsentNotifications(ctx context.Context, outbox history.CommandReader) ([]receivers.Notification, error) {
+	list, _, err := outbox.Commands(ctx, history.CommandFilter{
+		States: []history.CommandState{history.CommandPending, history.CommandInFlight}, Kind: kindNotification, Limit: 500,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("read notifications: %w", err)
+	}
+	unsent := make([]receivers.Notification, len(list))
+	for i := range list {
+		var p notificationPayload
+		if err := json.Unmarshal(list[i].Payload, &p); err != nil {
+			return nil, fmt.Errorf("read notification: %w", err)
+		}
+		unsent[i] = p.Notification
+	}
+	return unsent, nil
+}
+
 // Receivers returns the receivers that are configured.
 func (s *Service) Receivers() []receivers.Receiver { return s.receivers }
 

@@ -40,6 +40,8 @@ type group struct {
 	led       time.Time            // when somebody was known to lead last, at first when this process began
 	left      map[string]time.Time // ids that are not used again, which others may still name
 	out       []message
+	note      func() string // what this process tells the others while it leads
+	noted     string        // the last note of another that led
 }
 
 // times are the intervals of the protocol.
@@ -63,7 +65,7 @@ type member struct {
 }
 
 func newGroup(host string, pid int, t times, now time.Time) *group {
-	return &group{host: host, pid: pid, times: t, led: now, left: make(map[string]time.Time), random: func() string { return strings.ToLower(rand.Text()[:13]) }}
+	return &group{host: host, pid: pid, times: t, led: now, left: make(map[string]time.Time), note: func() string { return "" }, random: func() string { return strings.ToLower(rand.Text()[:13]) }}
 }
 
 // join begins anew.
@@ -80,7 +82,11 @@ func (g *group) join(now time.Time) {
 // leave tells the peers that this process takes part no longer.
 func (g *group) leave() {
 	g.sequence++
-	g.out = append(g.out, message{Version: version, From: g.id, Host: g.host, PID: g.pid, Sequence: g.sequence, Leaving: true})
+	m := message{Version: version, From: g.id, Host: g.host, PID: g.pid, Sequence: g.sequence, Leads: g.process.Held(), Leaving: true}
+	if m.Leads {
+		m.Note = g.note()
+	}
+	g.out = append(g.out, m)
 }
 
 // send announces the process, with messages of the algorithm.
@@ -95,6 +101,9 @@ func (g *group) send(now time.Time, lock []mutex.Message) {
 		}
 	}
 	slices.Sort(m.Members)
+	if m.Leads {
+		m.Note = g.note()
+	}
 	g.announced = now
 	g.out = append(g.out, m)
 }
@@ -103,6 +112,9 @@ func (g *group) send(now time.Time, lock []mutex.Message) {
 func (g *group) receive(m message, now time.Time) {
 	if m.From == g.id {
 		return
+	}
+	if m.Leads && m.Note != "" {
+		g.noted = m.Note
 	}
 	if m.Leaving {
 		g.remove(m.From, now)

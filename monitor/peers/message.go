@@ -13,6 +13,9 @@ const (
 	maxMembers = 64   // peers; the algorithm's messages grow with their number
 	maxName    = 256  // bytes of an id or a hostname
 	maxLeft    = 1000 // ids remembered after they left
+
+	// MaxNote bounds a note, in bytes.
+	MaxNote = 128 << 10
 )
 
 // message is what a peer publishes, as JSON: that it is there, and what the algorithm sends.
@@ -27,6 +30,8 @@ type message struct {
 	// Members are the peers that the sender has heard from.
 	Members []string        `json:"members,omitempty"`
 	Lock    []mutex.Message `json:"lock,omitempty"`
+	// Note is what a sender that leads has for those that may lead after it.
+	Note string `json:"note,omitempty"`
 }
 
 // decode reads a message, and returns an error if it cannot be one of a peer.
@@ -40,7 +45,7 @@ func decode(body []byte) (m message, err error) {
 	switch {
 	case m.Version != version:
 		return m, fmt.Errorf("a peer uses version %d of the protocol, and this Umbel version %d", m.Version, version)
-	case m.From == "" || len(m.From) > maxName || len(m.Host) > maxName || len(m.Members) > maxMembers || len(m.Lock) > 2*maxMembers:
+	case m.From == "" || len(m.From) > maxName || len(m.Host) > maxName || len(m.Members) > maxMembers || len(m.Lock) > 2*maxMembers || len(m.Note) > MaxNote:
 		return m, fmt.Errorf("message of peer %.40q is out of bounds", m.From)
 	}
 	return m, nil

@@ -49,6 +49,8 @@ type Peers struct {
 
 	mu      sync.Mutex // guards what follows
 	status  Status
+	note    string        // for those that may lead after this process
+	noted   string        // by the last that led before it
 	changed chan struct{} // closed at the next change of status
 }
 
@@ -84,6 +86,22 @@ func New(o Options) *Peers {
 // Leads reports whether this process asks the workers.
 func (p *Peers) Leads() bool { return p.Status().Asks() }
 
+// Note sets what this process, while it leads, tells the others for when one of them leads. Longer than MaxNote it tells nothing.
+func (p *Peers) Note(note string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.note = note; len(note) > MaxNote {
+		p.note = ""
+	}
+}
+
+// Noted returns the last note of another process that led, empty if none is known.
+func (p *Peers) Noted() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.noted
+}
+
 // Status returns a copy of what is known now.
 func (p *Peers) Status() Status {
 	p.mu.Lock()
@@ -106,6 +124,11 @@ func (p *Peers) Run(ctx context.Context) error {
 		return nil
 	}
 	g := newGroup(p.host, os.Getpid(), p.times, time.Now())
+	g.note = func() string {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		return p.note
+	}
 	failures := 0
 	for ctx.Err() == nil {
 		conn, err := p.broker.OpenPeers(ctx)
@@ -125,14 +148,14 @@ func (p *Peers) Run(ctx context.Context) error {
 			wait = refusedRedial
 		}
 		p.log.Warn("not connected to other Umbels", "error", err, "retry_in_ms", wait.Milliseconds())
-		p.wait(ctx, err, wait, g.led)
+		p.wait(ctx, err, wait, g)
 	}
 	return nil
 }
 
 // wait waits to connect again. If the broker refuses, or nobody was known to lead for longer than a lease, the process asks alone.
-func (p *Peers) wait(ctx context.Context, err error, wait time.Duration, led time.Time) {
-	patience := p.times.lease - time.Since(led)
+func (p *Peers) wait(ctx context.Context, err error, wait time.Duration, g *group) {
+	patience := p.times.lease - time.Since(g.led)
 	if errors.Is(err, broker.ErrRefused) {
 		patience = 0
 	}
@@ -147,7 +170,7 @@ func (p *Peers) wait(ctx context.Context, err error, wait time.Duration, led tim
 			s := p.Status()
 			s.State, s.Peers, s.ID = Fallback, nil, ""
 			s.Reason = fmt.Sprintf("Umbel cannot talk to others on the broker, so it asks the workers itself: %v.", err)
-			p.set(s)
+			p.set(s, g.noted)
 		}
 	}
 }
@@ -175,7 +198,7 @@ func (p *Peers) talk(ctx context.Context, g *group, conn broker.PeerConn) error 
 				cancel(errors.New("the broker takes no messages"))
 			}
 		}
-		p.set(p.describe(g, time.Now()))
+		p.set(p.describe(g, time.Now()), g.noted)
 		select {
 		case <-ctx.Done():
 			return p.goodbye(ctx, g, conn)
@@ -276,9 +299,10 @@ func (p *Peers) describe(g *group, now time.Time) Status {
 }
 
 // set replaces the status, and wakes those who wait if more has changed than when peers were heard.
-func (p *Peers) set(s Status) {
+func (p *Peers) set(s Status, noted string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.noted = noted
 	s.Since = p.status.Since
 	same := s.State == p.status.State && s.Reason == p.status.Reason && s.ID == p.status.ID &&
 		slices.EqualFunc(s.Peers, p.status.Peers, func(a, b Peer) bool {

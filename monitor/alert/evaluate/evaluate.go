@@ -6,7 +6,6 @@ package evaluate
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"log/slog"
 	"slices"
@@ -35,8 +34,10 @@ type Options struct {
 	Queues func() queues.Snapshot
 	// Count returns how many tasks match a query, nil if nobody counts.
 	Count func(ctx context.Context, q query.Query) (history.Count, error)
-	// Leads reports whether this process tells of alerts on behalf of all that watch the cluster; nil means always.
-	Leads func() bool
+	// Others are the Umbels that watch the same cluster; nil means that there are none. Outbox is where their notes learn from what
+	// has been sent.
+	Others Others
+	Outbox history.CommandReader
 	// Wake is called after notifications were enqueued; nil sends none.
 	Wake func()
 	// Receivers are those that rules may name.
@@ -54,6 +55,8 @@ type Service struct {
 	pending *alert.Record      // taken, and not written yet; used by Tick alone
 	folds   map[int64]*judging // by rule; used by Tick alone
 	last    int64              // end of the last record, µs; used by Tick alone
+	led     bool               // this process told of alerts at the last record; used by Tick alone
+	unsent  bool               // notifications wait to be sent; used by Tick alone
 	testing chan struct{}      // holds a token while a backtest runs
 
 	mu      sync.Mutex // guards what is below
@@ -78,9 +81,6 @@ func New(o Options) (*Service, error) {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Leads == nil {
-		o.Leads = func() bool { return true }
-	}
 	return &Service{o: o, testing: make(chan struct{}, 1), changed: make(chan struct{})}, nil
 }
 
@@ -90,12 +90,18 @@ func (s *Service) Run(ctx context.Context) error {
 		s.o.Logger.WarnContext(ctx, "alerts not read", "error", err)
 	}
 	s.o.Take() // which begins the first interval
-	ticker := time.NewTicker(s.o.Interval)
+	ticker, sent := time.NewTicker(s.o.Interval), time.NewTicker(noteInterval)
 	defer ticker.Stop()
+	defer sent.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case <-sent.C:
+			if s.unsent {
+				s.logNote(ctx)
+			}
+			continue
 		case <-ticker.C:
 		}
 		if err := s.Tick(ctx); err != nil && ctx.Err() == nil {
@@ -117,8 +123,9 @@ func (s *Service) Tick(ctx context.Context) error {
 	s.pending = r
 	err := s.tick(ctx, r)
 	if err == nil {
-		s.pending = nil
+		s.pending, s.led = nil, s.Tells()
 		err = s.refresh(ctx)
+		s.logNote(ctx)
 	} else {
 		s.folds = nil // they may have seen the record, which is not in the log
 	}
@@ -144,12 +151,10 @@ func (s *Service) tick(ctx context.Context, r *alert.Record) error {
 	}
 	s.last = r.At
 	u := history.AlertUpdate{At: time.UnixMicro(r.At), Record: r.Encode()}
-	if s.Judges() {
+	if !s.o.ReadOnly {
 		if err := s.judge(ctx, r, rules, &u); err != nil {
 			return err
 		}
-	} else {
-		s.folds = nil
 	}
 	if err := s.o.Store.UpdateAlerts(ctx, u); err != nil {
 		return err
@@ -160,8 +165,15 @@ func (s *Service) tick(ctx context.Context, r *alert.Record) error {
 	return nil
 }
 
-// Judges reports whether this process judges rules: it is not read-only, and no other Umbel does so for it.
-func (s *Service) Judges() bool { return !s.o.ReadOnly && s.o.Leads() }
+// Tells reports whether this process tells of alerts: it is not read-only, and no other Umbel does so.
+func (s *Service) Tells() bool { return !s.o.ReadOnly && (s.o.Others == nil || s.o.Others.Leads()) }
+
+// logNote writes the note for the next leader.
+func (s *Service) logNote(ctx context.Context) {
+	if err := s.note(ctx); err != nil {
+		s.o.Logger.WarnContext(ctx, "other Umbels not told of alerts", "error", err)
+	}
+}
 
 // queues adds the queues of the broker to a record.
 func (s *Service) queues(r *alert.Record) {
@@ -224,52 +236,20 @@ func (s *Service) judge(ctx context.Context, r *alert.Record, rules []Rule, u *h
 	if err != nil {
 		return err
 	}
-	box := newMailbox(r.At, s.o.URL)
+	d := decision{box: newMailbox(r.At, s.o.URL), leads: s.Tells(), told: s.told(), update: u}
 	for i := range rules {
-		rule := &rules[i]
-		j := s.folds[rule.ID]
-		if j == nil {
-			continue
-		}
-		j.fold.Step(r)
-		tells := !rule.Muted(u.At) && len(rule.Receivers) > 0
-		for _, f := range j.fold.Open() {
-			at := slices.IndexFunc(stored, func(o history.AlertFiring) bool { return o.RuleID == rule.ID && o.Subject == f.Subject })
-			if at < 0 {
-				n, err := newFiring(rule, f, tells)
-				if err != nil {
-					return err
-				}
-				u.Began = append(u.Began, n)
-				box.add(rule, n, tells)
-				continue
+		if j := s.folds[rules[i].ID]; j != nil {
+			j.fold.Step(r)
+			if stored, err = d.open(&rules[i], j.fold.Open(), stored); err != nil {
+				return err
 			}
-			if !stored[at].Notified && tells { // it was muted
-				u.Notified = append(u.Notified, stored[at].ID)
-				box.add(rule, stored[at], true)
-			}
-			stored = slices.Delete(stored, at, at+1)
 		}
 	}
 	for _, o := range stored { // which no rule says are open
-		u.Ended = append(u.Ended, o.ID)
-		if o.End = u.At; o.End.Before(o.Start) { // the clock was set back
-			o.End = o.Start
-		}
-		at := slices.IndexFunc(rules, func(r Rule) bool { return r.ID == o.RuleID })
-		if at >= 0 {
-			box.add(&rules[at], o, o.Notified && !rules[at].Muted(u.At))
-		}
+		d.end(rules, o)
 	}
-	u.Commands, err = box.commands(s.o.Receivers)
+	u.Commands, err = d.box.commands(s.o.Receivers)
 	return err
-}
-
-func newFiring(rule *Rule, f alert.Firing, notified bool) (history.AlertFiring, error) {
-	evidence, err := json.Marshal(f.Evidence)
-	return history.AlertFiring{
-		RuleID: rule.ID, RuleName: rule.Name, Subject: f.Subject, Start: f.Start, Value: f.Value, Evidence: evidence, Notified: notified,
-	}, err
 }
 
 // prepare makes the folds of rules that are new or were changed, from the log, and drops others.

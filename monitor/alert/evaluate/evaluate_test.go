@@ -31,10 +31,20 @@ type world struct {
 
 	now    time.Time
 	next   *alert.Record
-	follow bool // another Umbel judges
+	others peers
 	*evaluate.Service
 	brittle *brittle
 }
+
+// peers are what the others say.
+type peers struct {
+	follow      bool // another one leads
+	note, noted string
+}
+
+func (p *peers) Leads() bool      { return !p.follow }
+func (p *peers) Note(note string) { p.note = note }
+func (p *peers) Noted() string    { return p.noted }
 
 // brittle is a store that fails when it is told to, before it writes or after.
 type brittle struct {
@@ -81,7 +91,7 @@ func (w *world) restart() {
 	w.Service, err = evaluate.New(evaluate.Options{
 		Store: w.brittle, Receivers: []receivers.Receiver{{Name: "ops"}, {Name: "dev"}}, URL: "https://umbel.example/ops",
 		Take:  func() *alert.Record { r := w.next; w.next = nil; return r },
-		Leads: func() bool { return !w.follow }, Now: func() time.Time { return w.now },
+		Others: &w.others, Outbox: w.DB, Now: func() time.Time { return w.now },
 	})
 	if err != nil {
 		w.Fatal(err)
@@ -340,29 +350,6 @@ func TestMuteTellsNobody(t *testing.T) {
 	}
 	if st := w.Status(); st.Unacknowledged(w.now) != 0 || st.Open[0].AcknowledgedBy != "bob" {
 		t.Errorf("status = %+v, want it acknowledged", st.Open)
-	}
-}
-
-// TestOnlyTheLeaderJudges keeps the log meanwhile, so that whoever leads next knows it.
-func TestOnlyTheLeaderJudges(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t)
-	w.save("Failures", alert.Rule{Kind: alert.Threshold, Measure: alert.Failed, Limit: 2, Window: 60, For: 120}, "ops")
-	w.follow = true
-	for range 4 {
-		if err := w.tick(failures("a", 5)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if len(w.fired()) > 0 || w.Status().Judges {
-		t.Errorf("%d firings of one that does not judge", len(w.fired()))
-	}
-	w.follow = false
-	if err := w.tick(failures("a", 5)); err != nil {
-		t.Fatal(err)
-	}
-	if f := w.fired(); len(f) != 1 || !f[0].Start.Equal(begin().Add(3*time.Minute)) {
-		t.Errorf("firings = %+v, want one since the third minute", f)
 	}
 }
 

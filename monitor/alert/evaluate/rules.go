@@ -134,7 +134,7 @@ func (s *Service) Acknowledge(ctx context.Context, id int64, actor string) error
 type Status struct {
 	Open   []history.AlertFiring // newest first
 	Rules  []Rule
-	Judges bool
+	Tells  bool // this process tells of alerts, no other Umbel
 	Error  string // why rules could not be judged last, empty if they could
 }
 
@@ -155,7 +155,7 @@ func (st Status) Unacknowledged(now time.Time) int {
 func (s *Service) Status() Status {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return Status{Open: s.open, Rules: s.rules, Judges: s.Judges(), Error: s.failed}
+	return Status{Open: s.open, Rules: s.rules, Tells: s.Tells(), Error: s.failed}
 }
 
 // Changed returns a channel that is closed when Status may have changed.
