@@ -42,6 +42,7 @@ type drawnSpaceTime struct {
 	Inversions  []string   // pairs of hosts whose clocks contradict causes, in words
 	Gossip      bool
 	Weak        bool
+	Back        bool // an arrow leads back in the causal order
 }
 
 type laneName struct{ Name, Process string }
@@ -82,6 +83,7 @@ func (v SpaceTime) layOut(URLs) drawnSpaceTime {
 	out.Inversions = v.arrows(&d, index)
 	for _, a := range d.Arrows {
 		out.Weak = out.Weak || a.Weak
+		out.Back = out.Back || !v.Timed && a.To < a.From
 	}
 	out.Gossip = len(d.Intervals) > 0
 	d.Before = v.before(drawn)
@@ -182,6 +184,9 @@ func (v SpaceTime) arrows(d *spacetime.Diagram, index map[causality.Node]int) []
 			continue
 		}
 		if e.Kind == causality.Gossip {
+			if from > to { // other edges say the opposite
+				continue
+			}
 			d.Intervals = append(d.Intervals, spacetime.Interval{From: from, To: to, Text: "gossip may have arrived", Shade: true})
 			continue
 		}

@@ -83,7 +83,8 @@ func LayOut(d Diagram) (*Drawing, error) {
 	n := min(len(d.Events), MaxEvents)
 	v := &Drawing{Title: d.Title, Notes: d.Notes, Omitted: max(d.Total, len(d.Events)) - n}
 	v.Height = 2*top + lane*max(len(d.Lanes)-1, 0)
-	v.spread(d, n)
+	after := direct(d, n)
+	v.spread(d, n, after)
 	for i, name := range d.Lanes {
 		v.Lanes = append(v.Lanes, DrawnLane{name, top + i*lane})
 	}
@@ -91,7 +92,7 @@ func LayOut(d Diagram) (*Drawing, error) {
 		if e.Lane < 0 || e.Lane >= len(d.Lanes) {
 			return nil, fmt.Errorf("event %d is on lane %d of %d", i, e.Lane, len(d.Lanes))
 		}
-		v.dots = append(v.dots, dot{X: v.place[i], Y: top + e.Lane*lane, Event: e})
+		v.dots = append(v.dots, dot{X: v.place[i], Y: top + e.Lane*lane, Event: e, After: after[i]})
 		v.Rows = append(v.Rows, Row{Number: i + 1, Lane: d.Lanes[e.Lane], Mark: e.Mark, Under: e.Under, Text: e.Text, Href: e.Href, Alert: e.Alert})
 	}
 	for _, a := range d.Arrows {
@@ -104,12 +105,11 @@ func LayOut(d Diagram) (*Drawing, error) {
 			return nil, err
 		}
 	}
-	v.link(d)
 	return v, nil
 }
 
 // spread gives the first n events their places from left to right.
-func (v *Drawing) spread(d Diagram, n int) {
+func (v *Drawing) spread(d Diagram, n int, after [][]int) {
 	width := step
 	for _, e := range d.Events[:n] {
 		for _, text := range append(e.Under, e.Mark) {
@@ -122,10 +122,33 @@ func (v *Drawing) spread(d Diagram, n int) {
 		v.scale(d.Events[:n], width)
 		return
 	}
-	for i := range v.place {
-		v.place[i] = left + v.middle + i*width
+	last := 0
+	for i, column := range columns(d, n, after) {
+		v.place[i] = left + v.middle + column*width
+		last = max(last, column)
 	}
-	v.Width = 2*left + width*max(n, 1)
+	v.Width = 2*left + width*(last+1)
+}
+
+// columns ranks the first n events: each is to the right of those before it on its lane, of those that arrows come from, and
+// of those that surely came before it.
+func columns(d Diagram, n int, after [][]int) []int {
+	from := make([][]int, n)
+	for _, a := range d.Arrows {
+		if a.To >= 0 && a.To < n && a.From >= 0 && a.From < a.To {
+			from[a.To] = append(from[a.To], a.From)
+		}
+	}
+	onLane := make(map[int]int) // the first free column of each lane
+	column := make([]int, n)
+	for i, e := range d.Events[:n] {
+		column[i] = onLane[e.Lane]
+		for _, j := range slices.Concat(from[i], after[i]) {
+			column[i] = max(column[i], column[j]+1)
+		}
+		onLane[e.Lane] = column[i] + 1
+	}
+	return column
 }
 
 // scale places events by time. A gap of the usual length is as wide as a step, and none is wider than 6: those are folded.
@@ -206,9 +229,6 @@ func (v *Drawing) arrow(d Diagram, a Arrow, n int) error {
 	if a.To < n {
 		x2 = v.place[a.To]
 		v.Rows[a.To].Received = append(v.Rows[a.To].Received, fmt.Sprintf("%s of %s, event %d", words, d.Lanes[from], a.From+1))
-	} else { // ends at the edge
-		end := left + v.middle + a.To*2*v.middle
-		y2 = y1 + (y2-y1)*(v.Width-x1)/max(end-x1, 1)
 	}
 	v.lines = append(v.lines, line{
 		From: a.From, To: a.To, X1: x1, Y1: y1, X2: x2, Y2: y2, Kind: kind, Weak: a.Weak, Crossed: a.Crossed != "",
@@ -237,24 +257,26 @@ func (v *Drawing) interval(d Diagram, i Interval, n int) error {
 	return nil
 }
 
-// link sets the events directly before each: those before it that come before no other of them.
-func (v *Drawing) link(d Diagram) {
+// direct returns the events directly before each of the first n: those before it that come before no other of them.
+func direct(d Diagram, n int) [][]int {
+	after := make([][]int, n)
 	if d.Before == nil {
-		return
+		return after
 	}
-	past := make([][(MaxEvents + 63) / 64]uint64, len(v.dots))
-	for j := range v.dots {
+	past := make([][(MaxEvents + 63) / 64]uint64, n)
+	for j := range n {
 		for i := j - 1; i >= 0; i-- {
 			if past[j][i/64]&(1<<(i%64)) != 0 || !d.Before(i, j) {
 				continue
 			}
-			v.dots[j].After = append(v.dots[j].After, i)
+			after[j] = append(after[j], i)
 			past[j][i/64] |= 1 << (i % 64)
 			for k := range past[j] {
 				past[j][k] |= past[i][k]
 			}
 		}
 	}
+	return after
 }
 
 // Label describes the drawing to those who do not see it.

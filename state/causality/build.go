@@ -291,9 +291,9 @@ func (b *builder) called(of map[string]*task, t *task, m Node) {
 	if parent == nil || parent == t && kind == Child {
 		return
 	}
-	caller := b.caller(parent.started, m, kind)
+	caller := b.caller(parent, parent.started, m, kind)
 	if caller < 0 {
-		caller = b.caller(parent.received, m, kind)
+		caller = b.caller(parent, parent.received, m, kind)
 	}
 	if caller < 0 {
 		return
@@ -349,16 +349,16 @@ func (b *builder) published(t *task) Node {
 	return found
 }
 
-// caller returns the one of the events of a task that most likely led to the publication or receipt m of a message,
+// caller returns the one of some events of a task that most likely led to the publication or receipt m of a message,
 // negative if none can have.
-func (b *builder) caller(events []Node, m Node, kind EdgeKind) Node {
+func (b *builder) caller(t *task, events []Node, m Node, kind EdgeKind) Node {
 	g := b.g
 	e := &g.events[m]
 	best, here := Node(-1), false
 	for _, n := range events[:min(len(events), maxLooked)] {
 		c := &g.events[n]
 		switch {
-		case n == m, kind == Retry && c.Kind == state.TaskReceived && c.Attempt >= e.Attempt:
+		case n == m, kind == Retry && b.attempt(t, n) >= e.Attempt:
 		case e.Kind != state.TaskSent || host(c.Process.Hostname) != host(e.Process.Hostname):
 			if !here {
 				best = n
@@ -369,6 +369,22 @@ func (b *builder) caller(events []Node, m Node, kind EdgeKind) Node {
 		}
 	}
 	return best
+}
+
+// attempt returns which attempt at a task a receipt or start of it was, negative if that is not known: that of the last
+// receipt before it in its process.
+func (b *builder) attempt(t *task, n Node) int64 {
+	if e := &b.g.events[n]; e.Kind == state.TaskReceived {
+		return e.Attempt
+	}
+	attempt, at := int64(-1), int32(-1)
+	own := b.g.place[n]
+	for _, r := range t.received[:min(len(t.received), maxLooked)] {
+		if p := b.g.place[r]; p.lane == own.lane && p.life == own.life && p.index < own.index && p.index > at {
+			attempt, at = b.g.events[r].Attempt, p.index
+		}
+	}
+	return attempt
 }
 
 // returned joins a publication to the end of the execution that published it.

@@ -61,7 +61,6 @@ type Graph struct {
 
 	proved, weak         adjacency // of vertices; weak has the proved ones too
 	provedBack, weakBack adjacency // the same backwards
-	rank                 []int32
 	order                []Node
 }
 

@@ -83,16 +83,21 @@ func components(vertices int, a adjacency) []int32 {
 	return component
 }
 
-// order sorts the events topologically, ties by timestamp, and ranks them. The order of reports in a process counts
-// where nothing contradicts it.
+// order sorts the events topologically, ties by timestamp. Consistent edges and the order of reports in a process count
+// where nothing contradicts them: of what only those hold back, the event with the earliest timestamp comes next.
 func (b *builder) order() {
 	g := b.g
 	event := make([]Node, g.vertices)
 	for n := range g.events {
 		event[g.vertex[n]], event[g.moment[n]] = Node(n), Node(n)
 	}
+	for _, a := range b.arcs {
+		if a.grade == Consistent {
+			b.soft = append(b.soft, a)
+		}
+	}
 	hard, soft := make([]int32, g.vertices), make([]int32, g.vertices)
-	weak := newAdjacency(g.vertices, b.soft, Proved)
+	weak := newAdjacency(g.vertices, b.soft, Consistent)
 	for _, v := range g.proved.to {
 		hard[v]++
 	}
@@ -109,11 +114,10 @@ func (b *builder) order() {
 			heap.Push(free, v)
 		}
 	}
-	depth, done := make([]int32, g.vertices), make([]bool, g.vertices)
+	done := make([]bool, g.vertices)
 	for v := range int32(g.vertices) {
 		push(v)
 	}
-	g.rank = make([]int32, len(g.events))
 	g.order = make([]Node, 0, len(g.events))
 	for free.Len()+blocked.Len() > 0 {
 		from := free
@@ -125,21 +129,15 @@ func (b *builder) order() {
 			continue
 		}
 		done[v] = true
-		n := event[v]
-		own := int32(0)
-		if g.moment[n] == v {
-			g.rank[n] = depth[v]
+		if n := event[v]; g.moment[n] == v {
 			g.order = append(g.order, n)
-			own = 1
 		}
 		for _, w := range g.proved.next(v) {
-			depth[w] = max(depth[w], depth[v]+own)
 			hard[w]--
 			push(w)
 		}
 		for _, w := range weak.next(v) {
 			if !done[w] {
-				depth[w] = max(depth[w], depth[v]+own)
 				soft[w]--
 				push(w)
 			}
@@ -169,12 +167,9 @@ func (h *vertexHeap) Pop() any {
 	return v
 }
 
-// Order returns all events in causal order, ties by timestamp. It must not be changed.
+// Order returns all events in causal order, ties by timestamp: no proved edge leads back in it, and a consistent one only
+// where it contradicts others. It must not be changed.
 func (g *Graph) Order() []Node { return g.order }
-
-// Rank is the length of the longest proved path that leads to an event: its column in a diagram. Ranks rise along
-// proved edges between processes, and along a process wherever the order of its reports contradicts none of these.
-func (g *Graph) Rank(n Node) int { return int(g.rank[n]) }
 
 // Inversions returns the proved edges along which timestamps fall: where wall clocks tell another order than causes do.
 // Edges inside a host are not among them: reports may be late, by less than Tolerance.
