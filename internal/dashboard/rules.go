@@ -8,7 +8,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/redact"
 )
 
@@ -37,6 +39,19 @@ func (d *Dashboard) auditRules(ctx context.Context, r *redact.Redactor) error {
 		return fmt.Errorf("write the audit log: %w", err)
 	}
 	return nil
+}
+
+// Edit returns the edit of a history that redacts by rules.
+func Edit(rules redact.Options) (sqlite.Edit, error) {
+	x, err := redact.New(rules)
+	if err != nil {
+		return sqlite.Edit{}, err
+	}
+	return sqlite.Edit{
+		ID: describeRules(x), Event: x.Event, Text: x.Text,
+		Command: func(kind string, payload []byte) []byte { return command.Redacted(x, kind, payload) },
+		Audit:   func(target, detail string) (string, string) { return command.RedactedAudit(x, target, detail) },
+	}, nil
 }
 
 // describeRules returns what tells rules of redaction from others, as JSON. Their texts may be long.

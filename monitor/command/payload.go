@@ -47,6 +47,9 @@ type (
 		Headers headers         `json:"headers,omitempty"`
 		Embed   json.RawMessage `json:"embed,omitempty"`
 
+		// Redacted says that it was sent, and that secrets were taken out of it then.
+		Redacted bool `json:"redacted,omitempty"`
+
 		// Of the message's body. Older payloads lack it, and are in JSON.
 		Serializer celery.Serializer `json:"serializer,omitempty"`
 	}

@@ -144,7 +144,7 @@ func queueOf(t *state.Task, topology remote.Topology) string {
 // fromOutbox looks for the task among the commands of the outbox.
 func (l *lookup) fromOutbox(ctx context.Context) bool {
 	p, ok := l.published(ctx, l.task.ID)
-	if !ok || !l.request.setArguments(p.Args, p.Kwargs) {
+	if !ok || p.Redacted || !l.request.setArguments(p.Args, p.Kwargs) {
 		return false
 	}
 	o := &l.request

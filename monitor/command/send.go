@@ -40,7 +40,10 @@ func (s *Service) Send(ctx context.Context, c history.Command) (relay.Sent, erro
 		if err := decode(c, &p); err != nil {
 			return relay.Sent{}, err
 		}
-		return relay.Sent{}, s.publish(ctx, p)
+		if p.Redacted {
+			return relay.Sent{}, fmt.Errorf("%w: its arguments were redacted", relay.ErrPermanent)
+		}
+		return relay.Sent{Payload: Redacted(s.redactor, c.Kind, c.Payload)}, s.publish(ctx, p)
 	case kindPurge:
 		var p purgePayload
 		if err := decode(c, &p); err != nil {

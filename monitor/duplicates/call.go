@@ -6,6 +6,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/idempotency"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -33,6 +34,11 @@ func ArgumentsOf(t *state.Task) (Arguments, bool) {
 		return Arguments{}, false
 	}
 	return ParseArguments(args, kwargs)
+}
+
+// Redacted reports whether a part of the arguments that the events of a task show was redacted.
+func Redacted(t *state.Task) bool {
+	return t.Args != nil && redact.Redacted(*t.Args) || t.Kwargs != nil && redact.Redacted(*t.Kwargs)
 }
 
 // ParseArguments parses the arguments of a message, an array and an object in JSON. Empty ones are [] and {}.

@@ -117,6 +117,7 @@ type Outcome struct {
 	Deferrals int // the new value
 	Error     string
 	Expected  []string
+	Payload   []byte // the new value, nil for the old one
 	SentAt    time.Time
 }
 

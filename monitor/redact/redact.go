@@ -221,6 +221,9 @@ func (r *Redactor) element(s string, rule *activeRule) string {
 	return s[:start] + to + s[end:]
 }
 
+// Redacted reports whether something in s was redacted.
+func Redacted(s string) bool { return strings.Contains(s, mask) }
+
 // Text redacts a text that is of no certain task: a log line, a message, an answer.
 func (r *Redactor) Text(s string) string {
 	if r == nil || s == "" {

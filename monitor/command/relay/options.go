@@ -38,6 +38,7 @@ type Sender interface {
 // Sent is a command that the broker has.
 type Sent struct {
 	Expected  []string // who should reply
+	Payload   []byte   // what to keep of that of the command, nil for all
 	Elsewhere bool     // it did not go to the broker, which may be unreachable still
 	// Replies waits for the replies and reports them as they arrive, until all have or ctx ends; nil if none are expected.
 	// complete reports whether everybody replied.

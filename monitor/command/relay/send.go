@@ -86,7 +86,7 @@ func (r *Relay) send(work context.Context, c *history.Command) bool {
 // delivered records that the broker has a command, and starts waiting for replies.
 func (r *Relay) delivered(work context.Context, c *history.Command, sent Sent) {
 	done := outcome(c, history.CommandDone)
-	done.Error, done.Expected, done.SentAt = "", sent.Expected, r.o.Now()
+	done.Error, done.Expected, done.Payload, done.SentAt = "", sent.Expected, sent.Payload, r.o.Now()
 	if sent.Replies != nil {
 		done.State = history.CommandSent
 	}

@@ -152,9 +152,9 @@ func (t *tx) recordOutcome(now time.Time, o history.Outcome) error {
 	if due.IsZero() {
 		due = now
 	}
-	err = t.exec(`UPDATE outbox SET state = ?, due = ?, attempts = ?, deferrals = ?, error = ?, expected = ?, sent = ?,
-			claimed = NULL, done = ? WHERE command = ?`,
-		string(o.State), due.UnixMicro(), o.Attempts, o.Deferrals, o.Error, expected, micros(o.SentAt), done, o.ID)
+	err = t.exec(`UPDATE outbox SET state = ?, due = ?, attempts = ?, deferrals = ?, error = ?, expected = ?,
+			payload = coalesce(?, payload), sent = ?, claimed = NULL, done = ? WHERE command = ?`,
+		string(o.State), due.UnixMicro(), o.Attempts, o.Deferrals, o.Error, expected, o.Payload, micros(o.SentAt), done, o.ID)
 	if err == nil && o.State == history.CommandDead {
 		err = t.exec(`INSERT INTO dead_letters (command, reason, at) VALUES (?, ?, ?)
 			ON CONFLICT DO UPDATE SET reason = excluded.reason, at = excluded.at`, o.ID, o.Error, done)

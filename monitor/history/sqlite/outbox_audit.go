@@ -82,7 +82,7 @@ func (d *DB) AuditLog(ctx context.Context, f history.AuditFilter) (list []histor
 	limit := min(max(f.Limit, 1), 500)
 	where, args := auditConditions(f)
 	bytes := 0
-	err = d.eachRecord(ctx, func(a history.AuditRecord) error {
+	err = eachRecord(ctx, d.read, func(a history.AuditRecord) error {
 		bytes += len(a.Detail) + len(a.Target)
 		if len(list) == limit || len(list) > 0 && bytes > auditBytes {
 			next = list[len(list)-1].ID
@@ -140,8 +140,8 @@ func auditConditions(f history.AuditFilter) (where string, args []any) {
 // auditBytes bounds the length of a page of records, unless its first one is longer.
 const auditBytes = 4 << 20
 
-func (d *DB) eachRecord(ctx context.Context, f func(history.AuditRecord) error, where string, args ...any) error {
-	return eachRow(ctx, d.read, `SELECT `+auditColumns+` FROM audit `+where, args,
+func eachRecord(ctx context.Context, q queryer, f func(history.AuditRecord) error, where string, args ...any) error {
+	return eachRow(ctx, q, `SELECT `+auditColumns+` FROM audit `+where, args,
 		func(rows *sql.Rows) error {
 			var a history.AuditRecord
 			var at int64
@@ -167,7 +167,7 @@ func (d *DB) VerifyAudit(ctx context.Context) (bad int64, err error) {
 	var hash string
 	for last < newest {
 		before := last
-		err := d.eachRecord(ctx, func(a history.AuditRecord) error {
+		err := eachRecord(ctx, d.read, func(a history.AuditRecord) error {
 			if a.ID != last+1 || chain(hash, &a) != a.Hash {
 				return errStop
 			}

@@ -153,9 +153,14 @@ func (d *DB) Snapshot(ctx context.Context, at int64) (s history.Snapshot, err er
 	if err != nil {
 		return s, err
 	}
+	s.SnapshotBody, err = decodeSnapshot(body)
+	return s, err
+}
+
+func decodeSnapshot(body []byte) (s history.SnapshotBody, err error) {
 	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(body)))
 	if err == nil {
-		err = json.Unmarshal(text, &s.SnapshotBody)
+		err = json.Unmarshal(text, &s)
 	}
 	return s, wrap("decode snapshot", err)
 }
@@ -209,6 +214,10 @@ func (t *tx) snapshotBody(c *history.Checkpoint) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return encodeSnapshot(s)
+}
+
+func encodeSnapshot(s history.SnapshotBody) ([]byte, error) {
 	text, err := json.Marshal(s)
 	if err != nil {
 		return nil, fmt.Errorf("encode snapshot: %w", err)
