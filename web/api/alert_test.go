@@ -117,7 +117,7 @@ func TestRulesThatAskForPayloadsAreHidden(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"/alerts", "/alerts/rules"} {
-		if got := sendAs(t, h, blind, "GET", path, "").Body.String(); strings.Contains(got, "secret") || strings.Contains(got, "42") || !strings.Contains(got, "Errors") {
+		if got := sendAs(t, h, blind, "GET", path, "").Body.String(); strings.Contains(got, "secret") || strings.Contains(got, `"value":42`) || !strings.Contains(got, "Errors") {
 			t.Errorf("%s tells what is hidden, or that there is no rule: %s", path, got)
 		}
 		if got := sendAs(t, h, auth.Everything, "GET", path, "").Body.String(); !strings.Contains(got, "secret") {
