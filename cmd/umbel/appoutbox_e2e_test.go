@@ -60,13 +60,13 @@ func TestEndToEndApplicationOutbox(t *testing.T) {
 		})
 	}
 
-	id := app.Enqueue(t, "shop.charge", []any{7}, map[string]any{"card": "4711"})
+	id := app.Enqueue(t, "shop.charge", []any{7}, map[string]any{"card": "4711-secret"})
 	open("tasks/" + id)
 	shows("shop.charge", "Outbox of shop", "Pending", "Committed")
 	lists("outbox:pending", id)
 	lists("id:"+id, id)
 	lists(id[:8], id)
-	if _, body := d.fetch(t, "outbox/app"); !strings.Contains(string(body), "shop.charge") || strings.Contains(string(body), "4711") {
+	if _, body := d.fetch(t, "outbox/app"); !strings.Contains(string(body), "shop.charge") || strings.Contains(string(body), "4711-secret") {
 		t.Errorf("the page of the outbox lacks the task or shows what the application redacts: %s", body)
 	}
 
