@@ -198,8 +198,11 @@ func (p *forms) alertFields(v url.Values) []templates.Input {
 		hint = "Separated by commas: " + strings.Join(names, ", ") + "."
 	}
 	limit := "Tasks, percent or seconds."
-	if kind == alert.StuckQueue {
+	switch kind {
+	case alert.StuckQueue:
 		limit = "Messages that may wait."
+	case alert.ClockOffset:
+		limit = "Seconds that the clock may be ahead or behind."
 	}
 	query := "Names, workers and queues, such as name:billing.*. Empty is all."
 	if kind == alert.Threshold {
@@ -217,10 +220,10 @@ func (p *forms) alertFields(v url.Values) []templates.Input {
 		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "measure", Field: "measure", Label: "Measure", Kind: templates.InputChoice, Options: measures, Required: true}},
 		{nil, templates.Input{Name: "query", Field: "query", Label: "Query", Hint: query}},
 		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "side", Label: "Fires", Kind: templates.InputChoice, Options: []string{"above", "below"}, Required: true}},
-		{[]alert.Kind{alert.Threshold, alert.StuckQueue}, templates.Input{Name: "limit", Field: "limit", Label: "Limit", Required: true, Hint: limit}},
+		{[]alert.Kind{alert.Threshold, alert.StuckQueue, alert.ClockOffset}, templates.Input{Name: "limit", Field: "limit", Label: "Limit", Required: true, Hint: limit}},
 		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "per", Field: "per", Label: "Per", Kind: templates.InputChoice, Options: []string{"all", "name", "worker", "queue"}, Required: true, Hint: "Judge each name, worker or queue, or all together."}},
 		{[]alert.Kind{alert.Threshold}, templates.Input{Name: "window", Field: "window_seconds", Label: "Window in minutes", Required: true, Hint: "The events that are counted; at most an hour."}},
-		{[]alert.Kind{alert.Threshold, alert.DeafWorker, alert.StuckQueue}, templates.Input{Name: "for", Field: "for_seconds", Label: "Duration in minutes", Hint: "How long it must be so before the rule fires."}},
+		{[]alert.Kind{alert.Threshold, alert.DeafWorker, alert.StuckQueue, alert.ClockOffset}, templates.Input{Name: "for", Field: "for_seconds", Label: "Duration in minutes", Hint: "How long it must be so before the rule fires."}},
 		{[]alert.Kind{alert.OverdueRun, alert.SilentSchedule}, templates.Input{Name: "factor", Field: "factor", Label: "Factor", Required: true, Hint: "Times the 99th percentile of the run time, or times the interval."}},
 		{[]alert.Kind{alert.Threshold, alert.OverdueRun}, templates.Input{Name: "least", Field: "least", Label: "Least number of runs", Hint: "Shares, percentiles and run times of fewer are not judged."}},
 		{nil, templates.Input{Name: "receivers", Field: "receivers", Label: "Receivers", Hint: hint}},

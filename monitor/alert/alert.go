@@ -26,10 +26,13 @@ const (
 	OverdueRun     Kind = "overdue_run"     // a task runs longer than others of its name did
 	SilentSchedule Kind = "silent_schedule" // a task that one client sent at regular intervals is not sent anymore
 	StuckQueue     Kind = "stuck_queue"     // tasks wait in a queue and nothing is taken from it
+	ClockOffset    Kind = "clock_offset"    // a worker's wall clock is surely off
 )
 
 // Kinds returns all kinds.
-func Kinds() []Kind { return []Kind{Threshold, DeafWorker, OverdueRun, SilentSchedule, StuckQueue} }
+func Kinds() []Kind {
+	return []Kind{Threshold, DeafWorker, OverdueRun, SilentSchedule, StuckQueue, ClockOffset}
+}
 
 // Measure is what a rule of kind Threshold compares with its limit.
 type Measure string
@@ -80,7 +83,7 @@ type Rule struct { //nolint:recvcheck // only checkQuery changes it
 	Query   string  `json:"query,omitempty"`
 	Measure Measure `json:"measure,omitempty"` // of Threshold, as what follows up to Least
 	Below   bool    `json:"below,omitempty"`   // fire below Limit, not above
-	Limit   float64 `json:"limit,omitempty"`   // of StuckQueue: the messages that may wait
+	Limit   float64 `json:"limit,omitempty"`   // of StuckQueue: the messages that may wait; of ClockOffset: seconds, 1 if zero
 	Window  int64   `json:"window_seconds,omitempty"`
 	Per     Per     `json:"per,omitempty"`
 	Least   int64   `json:"least,omitempty"`       // runs that there must be for shares and percentiles, and to know what is usual
@@ -131,6 +134,8 @@ func (r Rule) Check() (Rule, error) {
 		clean.Limit, clean.For = r.Limit, cmp.Or(r.For, 300)
 	case DeafWorker:
 		clean.For = cmp.Or(r.For, 300)
+	case ClockOffset:
+		clean.Limit, clean.For = cmp.Or(r.Limit, 1), r.For
 	}
 	return clean, nil
 }

@@ -85,6 +85,8 @@ func NewFold(r Rule) (*Fold, error) {
 		f.judge = &schedules{rule: r, selection: s, names: map[string]*schedule{}}
 	case StuckQueue:
 		f.judge = &stuckQueues{rule: r, selection: s, before: map[string]int64{}}
+	case ClockOffset:
+		f.judge = &clockOffsets{rule: r, selection: s}
 	case Threshold:
 		f.judge = newThreshold(r, s)
 	}

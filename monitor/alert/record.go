@@ -9,6 +9,7 @@ import (
 	"io"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
 )
 
 // Bounds of a record. What is beyond is left out.
@@ -43,6 +44,8 @@ type Worker struct {
 	Alive   bool     // its heartbeats come
 	Running int64    // tasks
 	Queues  []string // that it consumes from, none if unknown
+	// Offset bounds how far its wall clock is ahead of the local one.
+	Offset state.ClockOffset
 }
 
 // Queue is a queue at the end of an interval.
@@ -84,7 +87,11 @@ type Count struct {
 // ErrRecord is wrapped by the errors of Decode.
 var ErrRecord = errors.New("not a record of a known version")
 
-const recordVersion = 1
+// Versions of the encoding, of which the first had no offsets of clocks.
+const (
+	firstVersion  = 1
+	recordVersion = 2
+)
 
 // Encode returns the form that Decoder.Decode reads.
 func (r *Record) Encode() []byte {
@@ -103,6 +110,7 @@ func (r *Record) Encode() []byte {
 		w.text(v.Name)
 		w.number(flags(v.Alive, false), v.Running, int64(len(v.Queues)))
 		w.text(v.Queues...)
+		w.number(v.Offset.Low, v.Offset.High)
 	}
 	w.number(int64(len(r.Queues)))
 	for _, v := range r.Queues {
@@ -184,7 +192,7 @@ const maxInterned = 100_000
 
 // Decode reads what Record.Encode wrote.
 func (d *Decoder) Decode(b []byte) (*Record, error) {
-	if len(b) == 0 || b[0] != recordVersion {
+	if len(b) == 0 || b[0] < firstVersion || b[0] > recordVersion {
 		return nil, ErrRecord
 	}
 	if d.f == nil {
@@ -204,7 +212,7 @@ func (d *Decoder) Decode(b []byte) (*Record, error) {
 	if d.texts == nil || len(d.texts) > maxInterned {
 		d.texts = make(map[string]string)
 	}
-	p := reader{b: d.buf.Bytes(), texts: d.texts}
+	p := reader{b: d.buf.Bytes(), texts: d.texts, version: b[0]}
 	r := p.record()
 	if p.failed || len(p.b) > 0 {
 		return nil, ErrRecord
@@ -214,10 +222,11 @@ func (d *Decoder) Decode(b []byte) (*Record, error) {
 
 // reader reads what writer wrote.
 type reader struct {
-	b      []byte
-	known  []string
-	texts  map[string]string
-	failed bool
+	version byte
+	b       []byte
+	known   []string
+	texts   map[string]string
+	failed  bool
 }
 
 func (p *reader) record() *Record {
@@ -234,6 +243,10 @@ func (p *reader) record() *Record {
 		w.Alive, _ = p.flags()
 		w.Running = p.number()
 		w.Queues = many(p, func(s *string) { *s = p.text() })
+		w.Offset = state.ClockOffset{Low: state.OpenLow, High: state.OpenHigh}
+		if p.version > firstVersion {
+			w.Offset.Low, w.Offset.High = p.number(), p.number()
+		}
 	})
 	r.Queues = many(p, func(q *Queue) { q.Name, q.Ready, q.Taken = p.text(), p.number(), Taken(p.number()) })
 	r.Running = many(p, func(v *Running) { v.Name, v.TaskID, v.Worker, v.Since = p.text(), p.text(), p.text(), p.number() })

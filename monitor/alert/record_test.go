@@ -11,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/alert"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/rollup"
+	"github.com/umbelhq/umbel/state"
 )
 
 func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
@@ -26,7 +27,7 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 			r.Cells = append(r.Cells, history.Rollup{Name: word.Draw(t, "w"), Worker: word.Draw(t, "w"), Queue: word.Draw(t, "w"), Failed: n.Draw(t, "n"), Run: []byte(word.Draw(t, "w"))})
 		}
 		for range some.Draw(t, "workers") {
-			r.Workers = append(r.Workers, alert.Worker{Name: word.Draw(t, "w"), Alive: rapid.Bool().Draw(t, "alive"), Running: n.Draw(t, "n"), Queues: rapid.SliceOfN(word, 0, 3).Draw(t, "queues")})
+			r.Workers = append(r.Workers, alert.Worker{Name: word.Draw(t, "w"), Alive: rapid.Bool().Draw(t, "alive"), Running: n.Draw(t, "n"), Queues: rapid.SliceOfN(word, 0, 3).Draw(t, "queues"), Offset: state.ClockOffset{Low: -n.Draw(t, "low"), High: state.OpenHigh}})
 		}
 		for range some.Draw(t, "others") {
 			r.Queues = append(r.Queues, alert.Queue{Name: word.Draw(t, "w"), Ready: n.Draw(t, "n"), Taken: alert.TakenSome})

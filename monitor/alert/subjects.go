@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/rollup"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 
@@ -44,6 +45,39 @@ func (d *deafWorkers) judge(r *Record) (map[string]seen, bool) {
 				break
 			}
 		}
+	}
+	return holds, true
+}
+
+// clockOffsets judges rules of kind ClockOffset.
+type clockOffsets struct {
+	*selection
+
+	rule Rule
+}
+
+func (o *clockOffsets) judge(r *Record) (map[string]seen, bool) {
+	holds := map[string]seen{}
+	limit := int64(o.rule.Limit * float64(second))
+	for _, w := range r.Workers {
+		if !w.Alive || !o.match("", w.Name, "") {
+			continue
+		}
+		least, most, way := w.Offset.Low, w.Offset.High, "ahead"
+		if w.Offset.High < 0 {
+			least, way, most = -w.Offset.High, "behind", state.OpenHigh
+			if w.Offset.Low != state.OpenLow {
+				most = -w.Offset.Low
+			}
+		}
+		if least <= limit {
+			continue
+		}
+		text := fmt.Sprintf("The clock of %s is at least %s %s", w.Name, brief(least), way)
+		if most != state.OpenHigh {
+			text += ", and at most " + brief(most)
+		}
+		holds[w.Name] = seen{float64(least) / 1e6, Evidence{Text: text + ".", Worker: w.Name, Query: query.New(query.Equal(query.Worker, w.Name)).String()}}
 	}
 	return holds, true
 }

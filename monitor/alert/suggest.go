@@ -16,6 +16,7 @@ func Suggestions() []Suggestion {
 		{"Stuck queue", "No worker consumes from a queue, or none can.", Rule{Kind: StuckQueue, For: 600}},
 		{"Overdue run", "A task hangs: it holds its slot and nothing fails.", Rule{Kind: OverdueRun, Factor: 5}},
 		{"Silent schedule", "Celery beat stopped, or lost an entry. Needs task_send_sent_event.", Rule{Kind: SilentSchedule, Factor: 2}},
+		{"Wrong clock", "A host does not keep its time: what it logs and schedules is off.", Rule{Kind: ClockOffset, Limit: 1, For: 300}},
 	}
 	for i := range list {
 		list[i].Rule, _ = list[i].Rule.Check() // they are valid

@@ -38,6 +38,7 @@ func (m Measure) Label() string {
 func (k Kind) Label() string {
 	return map[Kind]string{
 		Threshold: "Threshold", DeafWorker: "Deaf worker", OverdueRun: "Overdue run", SilentSchedule: "Silent schedule", StuckQueue: "Stuck queue",
+		ClockOffset: "Clock offset",
 	}[k]
 }
 
@@ -49,6 +50,7 @@ func (k Kind) Doc() string {
 		OverdueRun:     "A task runs longer than a multiple of the 99th percentile of its name in the last 24 hours.",
 		SilentSchedule: "A task that one client sent at regular intervals, such as Celery beat, is not sent anymore.",
 		StuckQueue:     "Messages wait in a queue, and nothing is taken from it.",
+		ClockOffset:    "The wall clock of a worker is surely off: the bounds of its offset exclude a number of seconds either way.",
 	}[k]
 }
 
@@ -68,6 +70,12 @@ func (r Rule) Sentence() string {
 	case StuckQueue:
 		return fmt.Sprintf("More than %s %s in a queue%s, and nothing is taken from it for %s.",
 			number(r.Limit), plural(r.Limit, "message waits", "messages wait"), of, Duration(r.For))
+	case ClockOffset:
+		text := fmt.Sprintf("The wall clock of a worker%s is surely more than %s s ahead or behind", of, number(r.Limit))
+		if r.For > 0 {
+			text += " for " + Duration(r.For)
+		}
+		return text + "."
 	case Threshold:
 	}
 	var b strings.Builder

@@ -96,6 +96,9 @@ func (in *Ingester) TakeRecord() *alert.Record {
 
 func recordOf(w state.Worker) alert.Worker {
 	v := alert.Worker{Name: w.Name, Alive: w.Status == state.Online, Running: int64(w.RunningTasks)}
+	if v.Offset = (state.ClockOffset{Low: state.OpenLow, High: state.OpenHigh}); w.ClockOffset != nil {
+		v.Offset = *w.ClockOffset
+	}
 	if w.Active != nil {
 		v.Running = *w.Active
 	}

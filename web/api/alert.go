@@ -55,7 +55,7 @@ type AlertRule struct {
 type RuleBody struct {
 	_ struct{} `additionalProperties:"false"`
 
-	Kind    string  `json:"kind" enum:"threshold,deaf_worker,overdue_run,silent_schedule,stuck_queue"`
+	Kind    string  `json:"kind" enum:"threshold,deaf_worker,overdue_run,silent_schedule,stuck_queue,clock_offset"`
 	Query   string  `json:"query,omitempty" doc:"What is judged: by name, worker and queue, with the measure tasks by anything."`
 	Measure string  `json:"measure,omitempty" doc:"Of kind threshold: received, succeeded, failed, retried, failure_share (percent), wait_p50, wait_p95, run_p50, run_p95, run_p99 (seconds), depth or tasks."`
 	Below   bool    `json:"below,omitempty" doc:"Fire below the limit, not above."`

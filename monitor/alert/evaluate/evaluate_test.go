@@ -19,6 +19,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/rollup"
+	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
 )
 
 // begin is when the clock of the tests starts.
@@ -90,7 +92,13 @@ func (w *world) restart() {
 	var err error
 	w.Service, err = evaluate.New(evaluate.Options{
 		Store: w.brittle, Receivers: []receivers.Receiver{{Name: "ops"}, {Name: "dev"}}, URL: "https://umbel.example/ops",
-		Take:  func() *alert.Record { r := w.next; w.next = nil; return r },
+		Take: func() *alert.Record { r := w.next; w.next = nil; return r },
+		Count: func(context.Context, query.Query) (history.Count, error) { // which fails at times, and changes
+			if n := w.now.Minute() * w.now.Minute() % 11; n > 0 {
+				return history.Count{N: n}, nil
+			}
+			return history.Count{}, errors.New("the search took too long")
+		},
 		Others: &w.others, Outbox: w.DB, Now: func() time.Time { return w.now },
 	})
 	if err != nil {
@@ -175,13 +183,26 @@ func random(at time.Time, seed int64) alert.Record {
 			Name: name, Worker: "w1", Queue: "q", Received: rng.Int64N(3), Failed: rng.Int64N(4) / 2, Succeeded: rng.Int64N(4), Run: run.Encode(), Wait: wait.Encode(),
 		})
 		r.Queues = append(r.Queues, alert.Queue{Name: name, Ready: rng.Int64N(3), Taken: alert.Taken(rng.IntN(3))})
-		r.Workers = append(r.Workers, alert.Worker{Name: "w" + name, Alive: rng.IntN(5) > 0, Queues: []string{name}, Running: rng.Int64N(2)})
+		r.Workers = append(r.Workers, alert.Worker{Name: "w" + name, Alive: rng.IntN(5) > 0, Queues: []string{name}, Running: rng.Int64N(2), Offset: someOffset(rng)})
 		if rng.IntN(12) > 0 && at.Minute() > 10 {
 			r.Sends = append(r.Sends, alert.Send{Name: name, Client: "beat", N: 1, First: at.UnixMicro(), Last: at.UnixMicro()})
 		}
 		r.Running = append(r.Running, alert.Running{Name: name, TaskID: fmt.Sprint(name, at.Unix()/300), Worker: "w1", Since: at.Add(-time.Duration(rng.IntN(9)) * time.Second).UnixMicro()})
 	}
 	return r
+}
+
+// someOffset returns bounds of about 2 s either way, of which some are open.
+func someOffset(rng *rand.Rand) state.ClockOffset {
+	o := state.ClockOffset{Low: state.OpenLow, High: state.OpenHigh}
+	at := rng.Int64N(4_000_000) - 2_000_000
+	if rng.IntN(3) > 0 {
+		o.Low = at - rng.Int64N(500_000)
+	}
+	if rng.IntN(3) > 0 {
+		o.High = at + rng.Int64N(500_000)
+	}
+	return o
 }
 
 // TestABacktestIsWhatHappened judges live, by a process that is restarted, fails to write and changes nothing else, and
@@ -198,6 +219,8 @@ func TestABacktestIsWhatHappened(t *testing.T) {
 		"overdue":  {Kind: alert.OverdueRun, Factor: 1.5, Least: 5},
 		"silent":   {Kind: alert.SilentSchedule, Factor: 1.2},
 		"stuck":    {Kind: alert.StuckQueue, For: 60},
+		"clocks":   {Kind: alert.ClockOffset, For: 60},
+		"tasks":    {Kind: alert.Threshold, Measure: alert.Tasks, Query: "state:failure", Limit: 4, For: 60},
 	}
 	for seed := range int64(testenv.Trials(40)) {
 		w := newWorld(t)

@@ -132,10 +132,10 @@ func (s *Service) Acknowledge(ctx context.Context, id int64, actor string) error
 
 // Status is what pages show of alerts.
 type Status struct {
-	Open   []history.AlertFiring // newest first
-	Rules  []Rule
-	Tells  bool // this process tells of alerts, no other Umbel
-	Error  string // why rules could not be judged last, empty if they could
+	Open  []history.AlertFiring // newest first
+	Rules []Rule
+	Tells bool   // this process tells of alerts, no other Umbel
+	Error string // why rules could not be judged last, empty if they could
 }
 
 // Unacknowledged returns how many firings nobody looks after, of rules that are not muted.
