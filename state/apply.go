@@ -25,7 +25,12 @@ func (c *Cluster) Apply(e *Event) Change {
 
 // apply folds in an event with the repaired clock it was given. flags are known of it beside the event.
 func (c *Cluster) apply(e *Event, repaired int64, flags recordFlags) Change {
-	ch := Change{Clock: repaired, OffsetMicros: c.correctionOf(e)}
+	return c.applyAhead(e, repaired, flags, c.correctionOf(e))
+}
+
+// applyAhead is apply with how far the clock of the sender is ahead, µs.
+func (c *Cluster) applyAhead(e *Event, repaired int64, flags recordFlags, ahead int64) Change {
+	ch := Change{Clock: repaired, OffsetMicros: ahead}
 	switch {
 	case e.Kind.Task():
 		if ch.OffsetMicros != 0 {

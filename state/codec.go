@@ -217,9 +217,9 @@ type savedReader struct {
 }
 
 // next reads one event into s, whose texts share memory with the input.
-func (r *savedReader) next(s *savedEvent) {
+func (r *savedReader) next(s *SavedEvent) {
 	head := r.byte()
-	*s = savedEvent{Cut: head&codecCut != 0}
+	*s = SavedEvent{Cut: head&codecCut != 0}
 	e := &s.Event
 	e.Kind, e.Retimed = Kind(head&0x0f), head&codecRetimed != 0
 	if e.Kind.Task() {

@@ -22,7 +22,7 @@ func EditTask(id string, events []byte, edit func(*Event)) (edited []byte, chang
 	r.begin(id)
 	w.begin(id)
 	for len(r.rest) > 0 {
-		var s savedEvent
+		var s SavedEvent
 		if r.next(&s); r.bad || !s.Event.Kind.Task() {
 			return nil, false, fmt.Errorf("edit task: %w", ErrSaved)
 		}
@@ -40,7 +40,7 @@ func EditJournal(journal []byte, edit func(*Event)) (edited []byte, changed bool
 		if form := r.byte(); !readable(form) || hasConclusion(form) {
 			return nil, false, fmt.Errorf("edit journal: %w", ErrSaved)
 		}
-		var s savedEvent
+		var s SavedEvent
 		id := r.sharedText()
 		r.begin(id)
 		if r.next(&s); r.bad {

@@ -7,14 +7,14 @@ import (
 	"slices"
 )
 
-// savedEvent is an event of a task with the repaired clock that it was given on receipt.
-type savedEvent struct {
+// SavedEvent is an event of a task as it is saved, with the repaired clock that it was given on receipt.
+type SavedEvent struct {
 	Event    Event
 	Repaired int64
 	Cut      bool // some of its text is missing
 }
 
-func (s *savedEvent) flags() recordFlags {
+func (s *SavedEvent) flags() recordFlags {
 	if s.Cut {
 		return cut
 	}
@@ -46,7 +46,7 @@ func (c *Cluster) saveWith(k *codec, r *row) (b []byte, whole bool) {
 }
 
 // event converts a record back into an event.
-func (c *Cluster) event(r *row, rec *record) savedEvent {
+func (c *Cluster) event(r *row, rec *record) SavedEvent {
 	process := c.processes.key(rec.process)
 	e, whole := c.fields(rec)
 	k := c.routes.key(rec.route)
@@ -58,7 +58,7 @@ func (c *Cluster) event(r *row, rec *record) savedEvent {
 		e.Subject = string(c.states.name(stateCode(rec.n)))
 	}
 	rec.restore(&e)
-	return savedEvent{Event: e, Repaired: rec.repaired, Cut: !whole}
+	return SavedEvent{Event: e, Repaired: rec.repaired, Cut: !whole}
 }
 
 // Load adds a task as it was saved. A task in memory gains the events that it lacks. Loading may evict other
@@ -100,7 +100,7 @@ func (c *Cluster) loadUntil(id string, events []byte, until int64) (known bool, 
 	r.begin(id)
 	c.loaded = c.loaded[:0]
 	for len(r.rest) > 0 {
-		c.loaded = append(c.loaded, savedEvent{})
+		c.loaded = append(c.loaded, SavedEvent{})
 		s := &c.loaded[len(c.loaded)-1]
 		r.next(s)
 		if r.bad || !s.Event.Kind.Task() {
@@ -112,7 +112,7 @@ func (c *Cluster) loadUntil(id string, events []byte, until int64) (known bool, 
 	if all == 0 {
 		return false, fmt.Errorf("load task: no events: %w", ErrSaved)
 	}
-	c.loaded = slices.DeleteFunc(c.loaded, func(s savedEvent) bool { return s.Event.receipt() > until })
+	c.loaded = slices.DeleteFunc(c.loaded, func(s SavedEvent) bool { return s.Event.receipt() > until })
 	if len(c.loaded) == 0 {
 		return false, nil
 	}

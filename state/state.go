@@ -99,7 +99,7 @@ type Cluster struct {
 	textEntry []byte
 	codec     codec
 	input     savedReader
-	loaded    []savedEvent
+	loaded    []SavedEvent
 }
 
 // New returns an empty cluster.
