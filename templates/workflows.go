@@ -44,5 +44,10 @@ func (u URLs) workflowExport(root, format string) templ.SafeURL {
 	return u.path("/api/v1/workflows/export?" + url.Values{"root": {root}, "format": {format}}.Encode())
 }
 
+// workflowTrace links to a trace of a workflow.
+func (u URLs) workflowTrace(root string) templ.SafeURL {
+	return u.path("/api/v1/trace?" + url.Values{"workflow": {root}}.Encode())
+}
+
 // workflowRowID is the id of the row of a workflow. Ids of tasks may hold anything, ids of elements no spaces.
 func workflowRowID(root string) string { return "w-" + url.QueryEscape(root) }

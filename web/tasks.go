@@ -138,8 +138,13 @@ func (p *tasksPage) exports(q query.Tasks) []templates.Link {
 	return []templates.Link{
 		{Text: "CSV, these columns", Href: path + join + "format=csv"},
 		{Text: "JSONL, all fields", Href: path + join + "format=jsonl"},
+		{Text: "Trace of these tasks", Href: p.traceURL(url.Values{"q": {q.Query.String()}})},
+		{Text: "Trace of the last hour, all tasks", Href: p.traceURL(url.Values{"since": {query.FormatInstant(p.now().Add(-time.Hour).Truncate(time.Minute))}})},
 	}
 }
+
+// traceURL is where a trace is saved.
+func (p *tasksPage) traceURL(of url.Values) string { return p.urls.Prefix + apiPath + "/trace?" + of.Encode() }
 
 // broader looks for queries with one condition less that do match something.
 func (p *tasksPage) broader(ctx context.Context, q query.Tasks) []templates.BroaderQuery {

@@ -306,12 +306,16 @@ func (h *Handler) newAPI(o Options, p *pages) http.Handler {
 			return p.times.backend(then, hides), nil
 		}
 	}
+	var pasts func(ctx context.Context, at time.Time) (*view.Past, error)
+	if p.times != nil {
+		pasts = p.times.at
+	}
 	var audited func(context.Context) audit.Report
 	if p.audits != nil {
 		audited = p.audits.audited
 	}
 	return api.New(api.Options{
-		Audit: audited, Past: past, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, Alerts: o.Alerts,
+		Audit: audited, Past: past, Pasts: pasts, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, Alerts: o.Alerts,
 		ReadOnly: o.ReadOnly, Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger, Challenge: h.challenge,
 		AuditLog: o.AuditLog, Redactor: o.Redactor,
 	})

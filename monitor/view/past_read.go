@@ -66,12 +66,9 @@ func (p *Past) TaskEvents(ctx context.Context, id string) ([]state.TaskEvent, er
 }
 
 func (p *Past) taskEvents(ctx context.Context, id string) (state.Task, []state.TaskEvent, error) {
-	saved, ok := p.unsaved[id]
-	if !ok {
-		var err error
-		if saved, err = p.store.Task(ctx, id); err != nil {
-			return state.Task{}, nil, err
-		}
+	saved, err := p.saved(ctx, id)
+	if err != nil {
+		return state.Task{}, nil, err
 	}
 	t, events, err := (&state.Reader{Until: p.at}).TaskEvents(id, saved)
 	if errors.Is(err, state.ErrUnknownYet) {

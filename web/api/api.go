@@ -26,6 +26,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
+	"github.com/umbelhq/umbel/web/fair"
 )
 
 // Backend is what the API reads.
@@ -61,6 +62,8 @@ type Options struct {
 	Hidden Backend
 	// Past reads an instant, without payloads if hides; nil leaves times past out.
 	Past func(ctx context.Context, at time.Time, hides bool) (Backend, error)
+	// Pasts reads an instant with all that is kept of it, for traces; nil leaves traces out.
+	Pasts func(ctx context.Context, at time.Time) (*view.Past, error)
 	// AuditLog and Redactor are as in web.Options.
 	AuditLog history.AuditLog
 	Redactor *redact.Redactor
@@ -73,6 +76,8 @@ type Options struct {
 	Version string           // Umbel's version, for the OpenAPI document
 	Now     func() time.Time // nil means time.Now
 	Logger  *slog.Logger     // nil discards
+
+	traces *fair.Slots // of New
 }
 
 // api handles requests. It is safe for concurrent use.
@@ -86,11 +91,14 @@ type api struct {
 	readOnly    bool
 	hides       bool                                                                 // payloads
 	past        func(ctx context.Context, at time.Time, hides bool) (Backend, error) // nil if it cannot be read
-	auditLog    history.AuditLog                                                     // nil records nothing
+	pasts       func(ctx context.Context, at time.Time) (*view.Past, error)          // likewise
+	traces      *fair.Slots
+	auditLog    history.AuditLog // nil records nothing
 	redactor    *redact.Redactor
 	settings    func(ctx context.Context) audit.Report
 	challenge   func(w http.ResponseWriter)
 	prefix      string // without a slash at its end
+	version     string
 	now         func() time.Time
 	logger      *slog.Logger
 	openAPI     json.RawMessage
@@ -98,6 +106,7 @@ type api struct {
 
 // New returns a handler of the resources by their paths below {prefix}/api/v1: mount it there or strip that prefix.
 func New(o Options) http.Handler {
+	o.traces = fair.New(1)
 	if o.Hidden == nil {
 		return o.serve(false, nil)
 	}
@@ -111,7 +120,7 @@ func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 	a := &api{
 		backend: o.Backend, commands: o.Commands, alerts: o.Alerts, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
 		challenge: o.Challenge, prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
-		hides: hides, past: o.Past, auditLog: o.AuditLog, redactor: o.Redactor,
+		hides: hides, past: o.Past, pasts: o.Pasts, traces: o.traces, version: o.Version, auditLog: o.AuditLog, redactor: o.Redactor,
 	}
 	if a.redactor == nil {
 		a.redactor = redact.Default()

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pb33f/libopenapi"
 	validator "github.com/pb33f/libopenapi-validator"
@@ -64,6 +65,7 @@ func asking(group, call string) map[string][]asked {
 		"reopen-failure":       {{200, "/failures/" + group + "/reopen", "", nil}, {404, "/failures/none/reopen", "", nil}},
 		"list-workflows":       {{200, "/workflows?state=running&name=shop.add&limit=1", "", nil}, {200, "/workflows", "", nil}},
 		"export-workflow":      {{200, "/workflows/export?root=" + taskID, "", nil}, {200, "/workflows/export?format=otlp&root=" + taskID, "", nil}, {404, "/workflows/export?root=none", "", nil}},
+		"export-trace":         {{200, "/trace?q=id:" + taskID, "", nil}, {200, "/trace?workflow=" + taskID, "", nil}, {404, "/trace?workflow=none", "", nil}, {400, "/trace?since=x", "", nil}},
 		"get-workflow":         {{200, "/workflows/" + taskID, "", nil}, {404, "/workflows/none", "", nil}},
 		"list-duplicates":      {{200, "/duplicates?verdict=rerun&name=shop.add&limit=1", "", nil}, {200, "/duplicates?sort=tasks", "", nil}},
 		"get-duplicate":        {{200, "/duplicates/" + call, "", nil}, {200, "/duplicates/" + call + "?tasks=1", "", nil}, {404, "/duplicates/none", "", nil}},
@@ -340,7 +342,13 @@ func (c *contract) ask(t *testing.T, name string, h http.Handler, a asked) *http
 // served is the API as a dashboard serves it.
 func served(t *testing.T, b web.Backend, ops *command.Service, apps *outboxwatch.Watcher) http.Handler {
 	t.Helper()
-	h, err := web.New(web.Options{Backend: b, Commands: ops, AppOutboxes: apps, Prefix: "/ops", Auth: asSaid{}})
+	o := web.Options{Backend: b, Commands: ops, AppOutboxes: apps, Prefix: "/ops", Auth: asSaid{}}
+	if then, ok := b.(interface {
+		At(ctx context.Context, at time.Time) (*view.Past, error)
+	}); ok {
+		o.Past = then.At
+	}
+	h, err := web.New(o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -59,7 +59,7 @@ func (a adapter) Handle(op *huma.Operation, h func(huma.Context)) {
 		if rest != "" {
 			r.SetPathValue(rest, chi.URLParam(r, "*"))
 		}
-		if op.Method == http.MethodGet && r.URL.Query().Has(paramAt) && op.OperationID != "suggest" { // whose at is a place in a text
+		if op.Method == http.MethodGet && r.URL.Query().Has(paramAt) && op.OperationID != "suggest" && op.OperationID != exportTraceID { // at is a place in a text, or an end
 			a.asOf(w, r, op)
 			return
 		}
@@ -130,6 +130,7 @@ func postBody(h huma.API, action auth.Action, id, path, summary string, statuses
 func (a *api) register(h huma.API) {
 	a.registerTasks(h)
 	a.registerExport(h)
+	a.registerTrace(h)
 	a.registerSuggest(h)
 	a.registerViews(h)
 	a.registerFailures(h)
@@ -217,7 +218,7 @@ func (a *api) signedIn(next http.HandlerFunc) http.HandlerFunc {
 // negotiates only after the operation has run, and does not support media ranges.
 func negotiated(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		export := strings.HasSuffix(r.URL.Path, "/tasks/export") || strings.HasSuffix(r.URL.Path, "/audit/export")
+		export := strings.HasSuffix(r.URL.Path, "/tasks/export") || strings.HasSuffix(r.URL.Path, "/audit/export") || strings.HasSuffix(r.URL.Path, "/trace")
 		if accept := strings.Join(r.Header.Values("Accept"), ","); !export && accept != "" && !takesJSON(accept) {
 			problem(http.StatusNotAcceptable, "Only application/json is available.").write(w)
 			return
