@@ -39,6 +39,7 @@ type Layout struct {
 	Health       view.Health
 	HistoryError string // why the history cannot be written or read, empty if it can
 	Outbox       OutboxAlert
+	Trace        *Trace // what is shown in place of a cluster that changes, nil for that
 	Past         *Past  // the instant that the page shows, nil for now
 	LookBack     string // address of the page as it is at this moment, empty if there is none
 	Alerts       AlertBell

@@ -30,9 +30,13 @@ func (p *charts) readSeries(ctx context.Context, q lang.Query, chart query.Chart
 	return p.cache.get(chart.String()+" "+q.String(), func() (rollup.Result, error) {
 		now := p.now()
 		from, to := chart.Range(now)
+		timeout := chartTimeout
+		if p.trace != nil {
+			timeout = 0
+		}
 		return rollup.Read(ctx, p.backend, p.backend.History(), rollup.Request{
 			Query: q, From: from, To: to, Now: now, GroupBy: chart.Group, RankBy: rollup.Measure(chart.Measure),
-			OmitHistograms: chart.Measure == "", Timeout: chartTimeout,
+			OmitHistograms: chart.Measure == "", Timeout: timeout,
 		})
 	})
 }

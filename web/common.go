@@ -46,6 +46,7 @@ type common struct {
 	times       *times          // past; nil if they cannot be read
 	instant     *templates.Past // that pages show, nil for now
 	outbox      outboxStats     // which every page shows
+	trace       *templates.Trace // shown in place of a cluster that changes, nil for that
 	now         func() time.Time
 	log         *slog.Logger
 }
@@ -74,11 +75,11 @@ func (p *common) shownCommands(list []history.Command) []history.Command {
 func (p *common) layout(ctx context.Context) templates.Layout {
 	h := p.backend.Health()
 	if p.instant != nil {
-		return templates.Layout{URLs: p.urls, Version: p.version, Health: h, Past: p.instant}
+		return templates.Layout{URLs: p.urls, Version: p.version, Health: h, Past: p.instant, Trace: p.trace}
 	}
 	return templates.Layout{
 		URLs: p.urls, Version: p.version, Health: h, HistoryError: p.historyError(h), Outbox: p.outboxAlert(ctx),
-		AppOutboxes: p.appOutboxAlerts(), Alerts: p.alertBell(),
+		AppOutboxes: p.appOutboxAlerts(), Alerts: p.alertBell(), Trace: p.trace,
 	}
 }
 
@@ -189,7 +190,7 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 	case p.times != nil && !p.bare && pg.status == 0:
 		l.LookBack = lookBack(l.Path)
 	}
-	if !pg.static {
+	if pg.static = pg.static || p.trace != nil; !pg.static {
 		l.Topic, l.Page = pg.url, rand.Text()[:12]
 	}
 	var html bytes.Buffer

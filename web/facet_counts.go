@@ -36,7 +36,7 @@ func (p *tasksPage) breakdown(ctx context.Context, q lang.Query, f lang.Field, a
 			ByState: map[state.State]int{}, ByName: map[string]int{}, ByWorker: map[string]int{}, ByQueue: map[string]int{},
 		}}
 		r := history.TaskRequest{Query: q, Limit: facetPage, Now: p.now()}
-		for start := time.Now(); b.counts.Tasks < maxFacetTasks && time.Since(start) < facetTimeout; {
+		for start := time.Now(); b.counts.Tasks < maxFacetTasks && (p.trace != nil || time.Since(start) < facetTimeout); {
 			page, err := p.backend.Tasks(ctx, r)
 			if err != nil {
 				return breakdown{}, fmt.Errorf("count facets: %w", err)

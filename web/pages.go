@@ -31,7 +31,7 @@ func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, cha
 	c := &common{
 		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly || a.Role == auth.Viewer, audience: a, urls: urls,
 		alerts: o.Alerts, appOutboxes: o.AppOutboxes, redactor: o.Redactor, auditLog: o.AuditLog,
-		version: o.Version, now: o.Now, log: o.Logger,
+		version: o.Version, trace: o.Trace, now: o.Now, log: o.Logger,
 	}
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = c.readOnly, c.service() != nil, o.Commands != nil
 	c.urls.IsAdmin, c.urls.HidesPayload = a.Role == auth.Admin, !a.Payload

@@ -215,7 +215,11 @@ func (p *tasksPage) tabs(ctx context.Context, q query.Tasks) ([]templates.ViewTa
 		if t, err := views.Tasks(v); err == nil {
 			tab.Current = here.Canonical() == t.Canonical()
 			count := func(ctx context.Context) (history.Count, error) { return p.backend.Count(ctx, t.Query) }
-			if n, ok, err := p.counts.get(ctx, t.Query.String(), count); ok && err == nil {
+			if p.trace != nil {
+				if n, err := count(ctx); err == nil {
+					tab.Count = &n
+				}
+			} else if n, ok, err := p.counts.get(ctx, t.Query.String(), count); ok && err == nil {
 				tab.Count = &n
 			}
 		}

@@ -59,6 +59,8 @@ type Options struct {
 	ReadOnly bool
 	// Past reads the cluster as it was at an instant; nil leaves times past out.
 	Past func(ctx context.Context, at time.Time) (*view.Past, error)
+	// Trace is what is shown in place of a cluster that changes, nil for that.
+	Trace *templates.Trace
 	// Auth finds who makes a request and what they may do. Nil lets everybody do everything: the host program decides.
 	Auth auth.Authenticator
 	// Identify returns the user who makes a request where Auth is nil, for the audit log, in at most 256 bytes; nil leaves it
@@ -138,6 +140,9 @@ func New(o Options) (*Handler, error) {
 	}
 	authenticated := o.Auth != nil
 	changes := newChanges(sources(o)...)
+	if o.Trace != nil {
+		o.Backend = unhurried{o.Backend}
+	}
 	o.Backend = newFairBackend(o.Backend)
 	asset := func(name string) string { return prefix + assets.URL(name) }
 	p := newAudiences(o, templates.URLs{Prefix: prefix, Asset: asset}, payload.Hide(o.Backend), changes.note)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -55,12 +56,16 @@ type serveCmd struct {
 	dirFlag
 	flower       *floweroptions.Settings
 	command      bool // it runs as umbel flower
+	Trace        string `env:"UMBEL_TRACE" placeholder:"FILE" help:"Show this trace in place of a cluster. Options of brokers, the history and alerts have no effect then."`
 	Peers        bool `env:"UMBEL_PEERS" default:"true" negatable:"" help:"Agree with other Umbels on the broker which one asks the workers; needs an exchange of its own."`
 	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
 }
 
 // Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
+	if c.Trace != "" {
+		return c.serveTrace(ctx, log)
+	}
 	if err := c.checkFlower(); err != nil {
 		return err
 	}
@@ -88,6 +93,37 @@ func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 // serve opens the history, listens, so that a taken port fails at once, and runs the dashboard until ctx ends. Others
 // run beside it.
 func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Logger, others ...func(context.Context) error) error {
+	if err := f.complete(&o, log); err != nil {
+		return err
+	}
+	var err error
+	if o.Alerts, err = f.receivers(); err != nil {
+		return err
+	}
+	o.Retention = new(f.rules(o.DataDir))
+	if err := f.metrics(&o); err != nil {
+		return err
+	}
+	u, err := dashboard.New(o) //nolint:contextcheck // a migration is not cut short
+	if err != nil {
+		return opened(err)
+	}
+	return f.show(ctx, u, log, others)
+}
+
+// opened says whether what keeps a dashboard from being made is invalid usage.
+func opened(err error) error {
+	if _, db := errors.AsType[*dashboard.HistoryError](err); db {
+		return err
+	}
+	if wrong, ok := errors.AsType[*dashboard.SignInError](err); ok {
+		return usageError{wrong}
+	}
+	return usageError{fmt.Errorf("--prefix: %w", err)} // everything else has been checked
+}
+
+// complete adds to o where and to whom a dashboard is served.
+func (f *webFlags) complete(o *dashboard.Options, log *slog.Logger) error {
 	if f.MaxTasks < 1 {
 		return usageError{fmt.Errorf("--max-tasks %d is less than 1", f.MaxTasks)}
 	}
@@ -111,36 +147,29 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 	}
 	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
 	o.ReadOnly, o.Flower.Unauthenticated = f.ReadOnly, f.FlowerAPI
-	if o.Redact, err = f.redactFlags.options(); err != nil {
-		return err
-	}
-	if o.Alerts, err = f.receivers(); err != nil {
-		return err
-	}
+	o.Redact, err = f.redactFlags.options()
 	o.OpenMetrics = f.OpenMetrics
-	o.Retention = new(f.rules(o.DataDir))
-	if err := f.metrics(&o); err != nil {
-		return err
-	}
-	u, err := dashboard.New(o) //nolint:contextcheck // a migration is not cut short
-	if _, db := errors.AsType[*dashboard.HistoryError](err); db {
-		return err
-	}
-	if wrong, ok := errors.AsType[*dashboard.SignInError](err); ok {
-		return usageError{wrong}
-	}
-	if err != nil {
-		return usageError{fmt.Errorf("--prefix: %w", err)} // everything else has been checked
-	}
-	err = f.show(ctx, u, log, others)
+	return err
+}
+
+// shown is what is served.
+type shown interface {
+	http.Handler
+	io.Closer
+	Run(ctx context.Context) error
+}
+
+// show serves u until ctx ends, and closes it.
+func (f *webFlags) show(ctx context.Context, u shown, log *slog.Logger, others []func(context.Context) error) error {
+	err := f.listen(ctx, u, log, others)
 	if e := u.Close(); e != nil {
 		err = errors.Join(err, fmt.Errorf("close history: %w", e))
 	}
 	return err
 }
 
-// show serves u until ctx ends.
-func (f *webFlags) show(ctx context.Context, u *dashboard.Dashboard, log *slog.Logger, others []func(context.Context) error) error {
+// listen serves u until ctx ends.
+func (f *webFlags) listen(ctx context.Context, u shown, log *slog.Logger, others []func(context.Context) error) error {
 	certificate, err := f.certificate(log)
 	if err != nil {
 		return err

@@ -55,6 +55,21 @@ type Header struct {
 	Doubts   []string   `json:"doubts,omitempty"`
 }
 
+// Asked says what was asked for.
+func (h *Header) Asked() string {
+	asked := "all tasks"
+	switch {
+	case h.Query != "":
+		asked = h.Query
+	case h.Workflow != "":
+		asked = "the workflow " + h.Workflow
+	}
+	if h.Since != nil {
+		asked += " since " + h.Since.UTC().Format(time.DateTime) + " UTC"
+	}
+	return asked
+}
+
 // Entry is a line after the header. One of its fields is set.
 type Entry struct {
 	Event      *state.SavedEvent

@@ -534,11 +534,17 @@ function span(seconds) {
   return seconds < 86400 ? two(3600, "h", "m") : two(86400, "d", "h");
 }
 
+// present is the time: that of the server, or the end of the trace that it shows.
+function present() {
+  const end = $("#trace")?.dataset.at;
+  return end ? Date.parse(end) : performance.now() + live.skew;
+}
+
 // Ages are those of the instant that the page shows; that of the instant itself is told by now.
 function age(time) {
   const instant = $("#past")?.dataset.at;
   const since = "since" in time.dataset;
-  const now = instant && !since ? Date.parse(instant) : performance.now() + live.skew;
+  const now = instant && !since ? Date.parse(instant) : present();
   const seconds = (now - Date.parse(time.dateTime)) / 1000;
   if (Number.isNaN(seconds)) return;
   // Clocks differ a little: what is due in less than 5 s has just happened.
@@ -600,7 +606,7 @@ document.addEventListener("click", (e) => {
 // pinned is the address of the page as it is shown: that of the past has its instant, any other gets the last moment.
 function pinned() {
   const url = new URL(location.href);
-  if (!$("#past")) url.searchParams.set("at", new Date(performance.now() + live.skew).toISOString());
+  if (!$("#past")) url.searchParams.set("at", $("#trace") ? "now" : new Date(present()).toISOString());
   return url;
 }
 
