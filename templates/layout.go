@@ -96,6 +96,9 @@ func (l Layout) entries() []entry {
 	if l.HasAlerts {
 		list = append(list, entry{SectionAlerts, "bell", "Alerts", string(l.path("/alerts"))})
 	}
+	if l.Trace != nil {
+		return list
+	}
 	return append(list, entry{SectionSettings, "settings", "Settings", string(l.path("/settings"))})
 }
 

@@ -24,7 +24,9 @@ type forms struct {
 // command service none that act on the cluster.
 func (all audiences) routeChanges(r router, h *Handler) {
 	p := all.any()
-	r.post("/settings/redact", auth.View, all.settings((*settingsPage).tryRedaction)) // which changes nothing
+	if p.trace == nil {
+		r.post("/settings/redact", auth.View, all.settings((*settingsPage).tryRedaction)) // which changes nothing
+	}
 	if p.readOnly {
 		return
 	}

@@ -43,9 +43,9 @@ type common struct {
 	bare        bool         // pages show nothing of the cluster, for those who are not signed in
 	version     string       // of Umbel
 	remember    func(topic, name string, s live.Snapshot)
-	times       *times          // past; nil if they cannot be read
-	instant     *templates.Past // that pages show, nil for now
-	outbox      outboxStats     // which every page shows
+	times       *times           // past; nil if they cannot be read
+	instant     *templates.Past  // that pages show, nil for now
+	outbox      outboxStats      // which every page shows
 	trace       *templates.Trace // shown in place of a cluster that changes, nil for that
 	now         func() time.Time
 	log         *slog.Logger

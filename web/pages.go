@@ -92,7 +92,9 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: "/duplicates/*", action: auth.ReadPayload, load: repeated.loadGroup},
 		{pattern: "/workers", action: auth.View, load: workers.load},
 		{pattern: "/workers/*", action: auth.View, load: workers.loadWorker, visit: workers.visit},
-		{pattern: "/settings", action: auth.View, load: settings.load},
+	}
+	if p.trace == nil { // which says how it is served nowhere
+		list = append(list, route{pattern: "/settings", action: auth.View, load: settings.load})
 	}
 	if p.appOutboxes != nil {
 		app := &appOutboxPages{p.common, newCache[appRows](appOutboxAge), newCache[[]history.OutboxSample](chartAge)}

@@ -144,7 +144,9 @@ func (p *tasksPage) exports(q query.Tasks) []templates.Link {
 }
 
 // traceURL is where a trace is saved.
-func (p *tasksPage) traceURL(of url.Values) string { return p.urls.Prefix + apiPath + "/trace?" + of.Encode() }
+func (p *tasksPage) traceURL(of url.Values) string {
+	return p.urls.Prefix + apiPath + "/trace?" + of.Encode()
+}
 
 // broader looks for queries with one condition less that do match something.
 func (p *tasksPage) broader(ctx context.Context, q query.Tasks) []templates.BroaderQuery {

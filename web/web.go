@@ -247,10 +247,12 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 	all.routeChanges(text, h)
 	text.get("/healthz", o.healthAction(), healthz)
 	text.get("/readyz", o.healthAction(), readyz(o.Backend))
-	text.handle(auth.Route{
-		Method: http.MethodGet, Pattern: "/metrics", Action: o.metricsAction(), Refuse: asText,
-		Handler: compressed(newMetricsHandler(o, h.hub.Stats)),
-	})
+	if o.Trace == nil { // else nothing is measured
+		text.handle(auth.Route{
+			Method: http.MethodGet, Pattern: "/metrics", Action: o.metricsAction(), Refuse: asText,
+			Handler: compressed(newMetricsHandler(o, h.hub.Stats)),
+		})
+	}
 	for _, rt := range o.Routes {
 		text.handle(rt)
 	}

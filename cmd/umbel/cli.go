@@ -38,8 +38,8 @@ func commands() []command {
 			"Options of celery may precede it: umbel -b URL flower --port=5566. docs/flower-options.md lists them all; the flags\n" +
 			"of serve work too.", &flowerCmd{}},
 		{"demo", "", "Serve the dashboard of a simulated cluster. Needs no broker.", &demoCmd{}},
-		{"replay", "<file>", "Apply recorded events and print the resulting state as JSON.\n" +
-			"The file has one raw event per line, in order of arrival; - is standard input.", &replayCmd{}},
+		{"replay", "<file>", "Apply recorded events and print the resulting state as JSON, or say what a trace holds.\n" +
+			"The file is a trace, or has one raw event per line, in order of arrival; - is standard input.", &replayCmd{}},
 		{"capture", "", "Print raw events from the broker, one per line, for replay.", &captureCmd{}},
 		{"tasks", "[query ...]", "List tasks in the history that match a query.\n" +
 			"A query is like 'state:failure name:billing.* run:>2s'. Put -- before a query that begins with -.", &tasksCmd{}},

@@ -14,16 +14,19 @@ import (
 	"slices"
 
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/trace"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/api"
 )
 
-// replayCmd folds recorded events.
+// replayCmd folds recorded events, or those of a trace.
 type replayCmd struct {
+	At    string `placeholder:"TIME" help:"List the tasks of a trace as they were at this time, such as 2026-09-21T14:03:22.120Z."`
+	JSON  bool   `name:"json" help:"Print the state at the end of a trace, or at --at, as JSON, as for recorded events."`
 	Rules string `enum:"causal,celery" default:"causal" help:"causal: Umbel's rules. celery: those of celery.events.state."`
 }
 
-// Run prints {"tasks": […], "workers": […], "stats": {…}}.
+// Run prints {"tasks": […], "workers": […], "stats": {…}} of events, and of a trace what it holds.
 func (c *replayCmd) Run(_ context.Context, s streams, _ *slog.Logger) error {
 	if len(s.args) == 0 {
 		return usageError{errors.New("replay needs a file of events, or - for standard input")}
@@ -34,8 +37,15 @@ func (c *replayCmd) Run(_ context.Context, s streams, _ *slog.Logger) error {
 		return usageError{err}
 	}
 	defer func() { _ = in.Close() }()
+	buffered := bufio.NewReaderSize(in, 1<<20)
+	if head, _ := buffered.Peek(2); trace.IsTrace(head) {
+		return c.trace(file, buffered, s)
+	}
+	if c.At != "" || c.JSON {
+		return usageError{fmt.Errorf("--at and --json are for traces, and %s is none", file)}
+	}
 	r := replay{cluster: state.New(state.Options{MaxTasks: math.MaxInt32, MaxText: math.MaxInt32 << 10, Rules: rulesOf(c.Rules)})}
-	if err := r.read(in, s.err); err != nil {
+	if err := r.read(buffered, s.err); err != nil {
 		return usageError{fmt.Errorf("read %s: %w", file, err)}
 	}
 	return r.print(s.out)
@@ -72,8 +82,7 @@ type replay struct {
 
 // read folds every line. Events count as received when they say they happened, so that the same file has
 // the same outcome on any day.
-func (r *replay) read(in io.Reader, stderr io.Writer) error {
-	lines := bufio.NewReaderSize(in, 1<<20)
+func (r *replay) read(lines *bufio.Reader, stderr io.Writer) error {
 	for n := 1; ; n++ {
 		line, err := lines.ReadBytes('\n')
 		if line = bytes.TrimSpace(line); len(line) > 0 {

@@ -55,10 +55,10 @@ type serveCmd struct {
 	webFlags
 	dirFlag
 	flower       *floweroptions.Settings
-	command      bool // it runs as umbel flower
+	command      bool   // it runs as umbel flower
 	Trace        string `env:"UMBEL_TRACE" placeholder:"FILE" help:"Show this trace in place of a cluster. Options of brokers, the history and alerts have no effect then."`
-	Peers        bool `env:"UMBEL_PEERS" default:"true" negatable:"" help:"Agree with other Umbels on the broker which one asks the workers; needs an exchange of its own."`
-	EnableEvents bool `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
+	Peers        bool   `env:"UMBEL_PEERS" default:"true" negatable:"" help:"Agree with other Umbels on the broker which one asks the workers; needs an exchange of its own."`
+	EnableEvents bool   `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
 }
 
 // Run serves until ctx ends.

@@ -189,7 +189,7 @@ func TestBadTraces(t *testing.T) {
 		"newer":              {gzipped(t, `{"umbel_trace":2,"until":{}}`+"\n"), trace.ErrNewer, "", 0},
 		"without an end":     {gzipped(t, header+event), trace.ErrCutOff, "", 1},
 		"cut in a line":      {gzipped(t, header+event+event[:40]), trace.ErrCutOff, "", 1},
-		"cut in the file":    {gzipped(t, header + event + ending)[:30], trace.ErrCutOff, "", 0},
+		"cut in the file":    {gzipped(t, header+event+ending)[:30], trace.ErrCutOff, "", 0},
 		"unreadable line":    {gzipped(t, header+event+"hello\n"+ending), nil, "line 3 cannot be read", 1},
 		"no receipt":         {gzipped(t, header+`{"type":"task-started","uuid":"a","hostname":"w"}`+"\n"+ending), nil, "line 2 cannot be read", 0},
 		"worker event":       {gzipped(t, header+strings.Replace(event, "task-started", "worker-online", 1)), nil, "line 2 cannot be read", 0},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -36,6 +37,7 @@ type Past struct {
 	whole    bool // counts are of all tasks
 	rates    Rates
 	doubts   []string
+	lacks    []string // those about events
 }
 
 // At returns the cluster as it was at an instant, to the µs. The error is ErrFuture, or that of the store.
@@ -84,8 +86,6 @@ func (p *Past) doubt(cut, counted bool) {
 	}
 	note(p.at < p.snapshot.Since, "Umbel did not keep yet when it received each event")
 	note(cut, "more tasks were unfinished than are read")
-	note(p.snapshot.At == 0, "workers and counts were not kept")
-	note(p.snapshot.At != 0 && !counted, "counts are those of "+clockText(p.snapshot.At))
 	rules := p.store.RetentionRules()
 	for _, keep := range []time.Duration{rules.Succeeded, rules.Failed} {
 		if keep > 0 && p.at < p.now().Add(-keep).UnixMicro() {
@@ -93,6 +93,9 @@ func (p *Past) doubt(cut, counted bool) {
 			break
 		}
 	}
+	p.lacks = slices.Clone(p.doubts)
+	note(p.snapshot.At == 0, "workers and counts were not kept")
+	note(p.snapshot.At != 0 && !counted, "counts are those of "+clockText(p.snapshot.At))
 }
 
 func clockText(micros int64) string { return time.UnixMicro(micros).UTC().Format("15:04:05 UTC") }

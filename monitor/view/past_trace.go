@@ -75,7 +75,7 @@ func receivedBetween(id string, saved []byte, from, to int64) (bool, error) {
 
 // Trace adds tasks to a trace as of the instant, and the workers as they were since the first event of these.
 func (p *Past) Trace(ctx context.Context, b *trace.Builder, ids []string) error {
-	b.Header.Until, b.Header.Doubts = p.Instant(), p.doubts
+	b.Header.Until, b.Header.Doubts = p.Instant(), p.lacks
 	for _, id := range ids {
 		saved, err := p.saved(ctx, id)
 		if errors.Is(err, history.ErrNotFound) {

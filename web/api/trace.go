@@ -101,7 +101,7 @@ func (a *api) collect(ctx context.Context, r *exportTrace) (*trace.Builder, erro
 	}}
 	rules, _ := a.redactor.Status()
 	b.Header.Redacted = len(rules) > 0
-	at, since, err := a.span(r)
+	at, since, err := a.span(r, b.Header.MadeAt)
 	if err != nil {
 		return nil, err
 	}
@@ -151,14 +151,14 @@ func (a *api) collect(ctx context.Context, r *exportTrace) (*trace.Builder, erro
 }
 
 // span returns the instant and the beginning that were asked for, zero if there is none.
-func (a *api) span(r *exportTrace) (at, since time.Time, err error) {
+func (a *api) span(r *exportTrace, now time.Time) (at, since time.Time, err error) {
 	parse := func(name, text string) (t time.Time, err error) {
-		if t, err = query.ParseInstant(text, a.now()); err != nil {
+		if t, err = query.ParseInstant(text, now); err != nil {
 			err = problem(http.StatusBadRequest, "The parameter "+name+" must be a time such as 2026-09-21T14:03:22.120Z.")
 		}
 		return t, err
 	}
-	at, until := a.now().UTC().Truncate(time.Microsecond), r.Until
+	at, until := now, r.Until
 	if given := r.http.URL.Query().Get(paramAt); given != "" {
 		if until != "" {
 			return at, since, problem(http.StatusBadRequest, "Give at or until, not both.")
