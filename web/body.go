@@ -35,15 +35,20 @@ type refusal struct {
 	detail string
 }
 
+// begin bounds the time for the body of r.
+func (b *bodies) begin(w http.ResponseWriter, r *http.Request) {
+	if r.Body != nil && r.Body != http.NoBody {
+		// Not every server can bound a read: those that cannot have their own limits.
+		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(b.timeout))
+	}
+}
+
 // take puts the body of r into memory. The slot that it may hold is given back by leave, nil if there is none.
-// It is of the type want, empty for any.
+// It is of the type want, empty for any. begin was called before.
 func (b *bodies) take(w http.ResponseWriter, r *http.Request, want string) (leave func(), wrong *refusal) {
 	if r.Body == nil || r.Body == http.NoBody {
 		return nil, nil
 	}
-	control := http.NewResponseController(w)
-	// Not every server can bound a read: those that cannot have their own limits.
-	_ = control.SetReadDeadline(time.Now().Add(b.timeout))
 	if r.ContentLength > api.MaxBody {
 		w.Header().Set("Connection", "close")
 		return nil, tooLong()
@@ -58,7 +63,7 @@ func (b *bodies) take(w http.ResponseWriter, r *http.Request, want string) (leav
 	}
 	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, api.MaxBody))
 	if err == nil {
-		_ = control.SetReadDeadline(time.Time{})
+		_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 		r.Body = io.NopCloser(bytes.NewReader(body))
 		return leave, wrongType(r, len(body), want)
 	}

@@ -40,6 +40,8 @@ func (h *Handler) guard(o Options, all audiences, next http.Handler) (http.Handl
 		head.Set("X-Content-Type-Options", "nosniff")
 		head.Set("Referrer-Policy", "same-origin")
 		head.Set("X-Robots-Tag", "noindex, nofollow")
+		// Whatever refuses a request, net/http reads some of its body.
+		h.bodies.begin(w, r)
 		if !allowed(o.Hosts, r.Host) {
 			h.refuse(w, r, http.StatusMisdirectedRequest, "This host name is not allowed; see --host.")
 			return

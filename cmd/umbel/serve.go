@@ -16,13 +16,11 @@ import (
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/internal/floweroptions"
 	"github.com/umbelhq/umbel/internal/listener"
+	"github.com/umbelhq/umbel/web/auth"
 )
 
 // drain bounds the wait for requests in progress when the program stops.
 const drain = 10 * time.Second
-
-// maxHeader bounds the line and the headers of a request, bytes.
-const maxHeader = 64 << 10
 
 // webFlags say where the dashboard is served.
 type webFlags struct {
@@ -174,7 +172,11 @@ func (f *webFlags) listen(ctx context.Context, u shown, log *slog.Logger, others
 	if err != nil {
 		return err
 	}
-	l, err := listener.Listen(ctx, f.Listen, certificate)
+	proxies, err := auth.ParseNetworks(f.TrustedProxies)
+	if err != nil {
+		return usageError{fmt.Errorf("--trusted-proxies: %w", err)}
+	}
+	l, err := listener.Listen(ctx, f.Listen, certificate, proxies)
 	if err != nil {
 		return fmt.Errorf("--listen %s: %w", f.Listen, err)
 	}
@@ -185,10 +187,7 @@ func (f *webFlags) listen(ctx context.Context, u shown, log *slog.Logger, others
 		log.Warn("passwords and sessions are sent without TLS unless a proxy adds it; see --https-cert")
 	}
 	log.Info("dashboard ready", "url", l.URL(prefixed(f.Prefix)))
-	server := &http.Server{
-		Handler: u, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: maxHeader,
-		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug),
-	}
+	server := listener.NewServer(u, log)
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error {
 		if err := server.Serve(l); !errors.Is(err, http.ErrServerClosed) {

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/netip"
 	"os"
 	"strings"
 	"time"
@@ -34,13 +35,14 @@ const socketScheme = "unix:"
 // IsSocket reports whether an address is that of a Unix socket: unix:/run/umbel.sock.
 func IsSocket(address string) bool { return strings.HasPrefix(address, socketScheme) }
 
-// Listen opens an address, host:port or unix:/path, with TLS unless c is nil. A socket can be opened by its owner only, and
-// is removed when the listener is closed.
-func Listen(ctx context.Context, address string, c *Certificate) (*Listener, error) {
+// Listen opens an address, host:port or unix:/path, with TLS unless c is nil, and with the limits of Limit. A socket can be
+// opened by its owner only, and is removed when the listener is closed.
+func Listen(ctx context.Context, address string, c *Certificate, proxies []netip.Prefix) (*Listener, error) {
 	l, err := listen(ctx, address)
 	if err != nil {
 		return nil, err
 	}
+	l = Limit(l, proxies)
 	opened := &Listener{l, "http://" + l.Addr().String(), true}
 	if c != nil {
 		opened = &Listener{tls.NewListener(l, c.Config()), "https://" + l.Addr().String(), true}

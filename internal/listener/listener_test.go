@@ -149,7 +149,7 @@ func TestCertificateIsReadAgainWhenItChanges(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listener.Listen(t.Context(), "127.0.0.1:0", c)
+	l, err := listener.Listen(t.Context(), "127.0.0.1:0", c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,7 +205,7 @@ func listenTLS(t *testing.T, a *authority, files listener.Files) *listener.Liste
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := listener.Listen(t.Context(), "127.0.0.1:0", c)
+	l, err := listener.Listen(t.Context(), "127.0.0.1:0", c, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

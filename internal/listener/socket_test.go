@@ -51,7 +51,7 @@ func TestSocketIsPrivateAndRemoved(t *testing.T) {
 	t.Parallel()
 	dir := shortDir(t)
 	path := filepath.Join(dir, "umbel.sock")
-	l, err := listener.Listen(t.Context(), "unix:"+path, nil)
+	l, err := listener.Listen(t.Context(), "unix:"+path, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestSocketIsPrivateAndRemoved(t *testing.T) {
 	if body, err := get(t, path); body != "HTTP/1.1" || err != nil {
 		t.Errorf("answer %q, %v", body, err)
 	}
-	if _, err := listener.Listen(t.Context(), "unix:"+path, nil); err == nil || !strings.Contains(err.Error(), "another process listens") {
+	if _, err := listener.Listen(t.Context(), "unix:"+path, nil, nil); err == nil || !strings.Contains(err.Error(), "another process listens") {
 		t.Errorf("listen again: %v", err)
 	}
 	if body, err := get(t, path); body != "HTTP/1.1" || err != nil {
@@ -94,7 +94,7 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 	if err := stale.Close(); err != nil { // as after a crash
 		t.Fatal(err)
 	}
-	l, err := listener.Listen(t.Context(), "unix:"+path, nil)
+	l, err := listener.Listen(t.Context(), "unix:"+path, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,14 +107,14 @@ func TestStaleSocketIsReplaced(t *testing.T) {
 func TestSocketOfAnotherIsKept(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(shortDir(t), "umbel.sock")
-	l, err := listener.Listen(t.Context(), "unix:"+path, nil)
+	l, err := listener.Listen(t.Context(), "unix:"+path, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	other, err := listener.Listen(t.Context(), "unix:"+path, nil)
+	other, err := listener.Listen(t.Context(), "unix:"+path, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -133,13 +133,13 @@ func TestFileThatIsNoSocketIsKept(t *testing.T) {
 	if err := os.WriteFile(path, []byte("keep"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := listener.Listen(t.Context(), "unix:"+path, nil); err == nil || !strings.Contains(err.Error(), "is no socket") {
+	if _, err := listener.Listen(t.Context(), "unix:"+path, nil, nil); err == nil || !strings.Contains(err.Error(), "is no socket") {
 		t.Errorf("error %v", err)
 	}
 	if b, err := os.ReadFile(path); string(b) != "keep" || err != nil {
 		t.Errorf("file %q, %v", b, err)
 	}
-	if _, err := listener.Listen(t.Context(), "unix:", nil); err == nil || !strings.Contains(err.Error(), "no path") {
+	if _, err := listener.Listen(t.Context(), "unix:", nil, nil); err == nil || !strings.Contains(err.Error(), "no path") {
 		t.Errorf("error %v", err)
 	}
 }
