@@ -138,6 +138,7 @@ func BenchmarkWorkflow5000(b *testing.B) {
 }
 
 func benchmarkWorkflow(b *testing.B, o state.Options) {
+	b.Helper()
 	c := newBackend(b, o)
 	c.Apply(treeEvents(4998)...)
 	h, err := web.New(web.Options{Backend: c, Prefix: "/ops"})

@@ -11,6 +11,7 @@ import (
 
 	"github.com/umbelhq/umbel/internal/prometheus"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/otlp"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/peers"
 	"github.com/umbelhq/umbel/monitor/view"
@@ -26,6 +27,8 @@ type MetricsOptions struct {
 	Read func() view.Metrics
 	// QueueDrain is the time within which the workers that are said to be needed empty a queue. 0 means DefaultQueueDrain.
 	QueueDrain time.Duration
+	// Spans returns what became of the spans for OpenTelemetry. It is nil if none are sent.
+	Spans func() otlp.Stats
 }
 
 // metricsHandler serves metrics to Prometheus, in the format that it asks for.
@@ -37,6 +40,7 @@ type metricsHandler struct {
 	live       func() live.Stats
 	read       func() view.Metrics // may be nil
 	queueDrain time.Duration
+	spans      func() otlp.Stats // may be nil
 	version    string
 	now        func() time.Time
 	log        *slog.Logger
@@ -44,7 +48,7 @@ type metricsHandler struct {
 
 func newMetricsHandler(o Options, stats func() live.Stats) *metricsHandler {
 	return &metricsHandler{
-		backend: o.Backend, commands: o.Commands, outboxes: o.AppOutboxes, peers: o.Peers, live: stats, read: o.Metrics.Read,
+		backend: o.Backend, commands: o.Commands, outboxes: o.AppOutboxes, peers: o.Peers, live: stats, read: o.Metrics.Read, spans: o.Metrics.Spans,
 		queueDrain: cmp.Or(o.Metrics.QueueDrain, DefaultQueueDrain), version: o.Version, now: o.Now, log: o.Logger,
 	}
 }
@@ -84,6 +88,7 @@ func (s *scrape) write(ctx context.Context) {
 	s.queues(m)
 	s.outbox(ctx)
 	s.appOutboxes()
+	s.otlp()
 	s.process()
 }
 

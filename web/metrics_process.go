@@ -13,6 +13,19 @@ import (
 // clockTicks is how many units of CPU time in /proc/self/stat make a second: USER_HZ, which is 100 on all of Linux.
 const clockTicks = 100
 
+// otlp writes what became of spans for OpenTelemetry.
+func (s *scrape) otlp() {
+	if s.spans == nil {
+		return
+	}
+	n := s.spans()
+	s.Family(prometheus.Counter, "umbel_otlp_spans_total", "Spans by outcome: sent, dropped since too many waited, rejected by the collector.")
+	s.Add(float64(n.Sent), "outcome", "sent")
+	s.Add(float64(n.Dropped), "outcome", "dropped")
+	s.Add(float64(n.Rejected), "outcome", "rejected")
+	s.gauge("umbel_otlp_waiting_spans", "Spans that wait to be sent.", float64(n.Waiting))
+}
+
 // process writes what process_ and go_ families are usual of a Go program, as far as the system tells.
 func (s *scrape) process() {
 	s.Family(prometheus.Gauge, "umbel_build_info", "1, with the version as a label.")

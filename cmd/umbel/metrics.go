@@ -10,13 +10,15 @@ import (
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/metrics"
+	"github.com/umbelhq/umbel/monitor/otlp"
 )
 
-// metricsFlags say what Prometheus is told.
+// metricsFlags say what Prometheus and OpenTelemetry are told.
 type metricsFlags struct {
 	RuntimeBuckets      buckets       `env:"UMBEL_RUNTIME_BUCKETS" placeholder:"SECONDS,…" help:"Upper bounds of the buckets of run times by task and worker in /metrics. Flower's by default."`
 	PurgeOfflineWorkers age           `env:"UMBEL_PURGE_OFFLINE_WORKERS" placeholder:"AGE" help:"When series of an offline worker go from /metrics. By default, when the worker is forgotten."`
 	QueueDrain          time.Duration `env:"UMBEL_QUEUE_DRAIN" default:"1m" placeholder:"DURATION" help:"Time within which the workers that /metrics says are needed empty a queue."`
+	OTLPEndpoint        string        `name:"otlp-endpoint" env:"UMBEL_OTLP_ENDPOINT" placeholder:"URL" help:"Send each attempt at a task that ends to an OpenTelemetry collector, as a span: OTLP over HTTP, such as http://collector:4318."`
 }
 
 // metrics sets what the flags say.
@@ -25,7 +27,13 @@ func (f *metricsFlags) metrics(o *dashboard.Options) error {
 		return usageError{fmt.Errorf("--queue-drain %v is not more than 0", f.QueueDrain)}
 	}
 	o.Metrics = ingest.MetricsOptions{RuntimeBuckets: f.RuntimeBuckets, PurgeOfflineWorkers: time.Duration(f.PurgeOfflineWorkers)}
-	o.QueueDrain = f.QueueDrain
+	o.QueueDrain, o.OTLPEndpoint = f.QueueDrain, f.OTLPEndpoint
+	if f.OTLPEndpoint == "" {
+		return nil
+	}
+	if _, err := otlp.Endpoint(f.OTLPEndpoint); err != nil {
+		return usageError{fmt.Errorf("--otlp-endpoint: %w", err)}
+	}
 	return nil
 }
 

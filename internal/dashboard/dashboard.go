@@ -26,6 +26,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/locks"
+	"github.com/umbelhq/umbel/monitor/otlp"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/peers"
 	"github.com/umbelhq/umbel/monitor/redact"
@@ -77,6 +78,9 @@ type Options struct {
 	Metrics    ingest.MetricsOptions
 	QueueDrain time.Duration // web.DefaultQueueDrain if zero
 
+	// OTLPEndpoint is the URL of a collector to send spans to, as in otlp.Options; empty for none.
+	OTLPEndpoint string
+
 	Redact redact.Options
 
 	Alerts receivers.Config // who is told of alerts
@@ -95,6 +99,7 @@ type Options struct {
 type Dashboard struct {
 	history    *sqlite.DB
 	ingester   *ingest.Ingester
+	reader     *view.Reader
 	peers      *peers.Peers         // nil if read-only
 	results    results.Backend      // nil if there is none
 	outboxes   *outboxwatch.Watcher // nil if there is none
@@ -105,6 +110,7 @@ type Dashboard struct {
 	signIn     *auth.Service // nil if nobody signs in
 	reconciler *ingest.Reconciler
 	prober     *ingest.ClockProber // nil if read-only
+	spans      *otlp.Exporter      // nil if none are sent
 	web        *web.Handler
 }
 
@@ -198,6 +204,9 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		d.peers = peers.New(peers.Options{Broker: broker, Off: aloneBecause(o), Logger: o.Logger})
 		ingesting.Leader = d.peers
 	}
+	if err := d.exportSpans(o, &ingesting); err != nil {
+		return err
+	}
 	d.ingester, err = ingest.New(ingesting)
 	if err != nil {
 		return err
@@ -206,6 +215,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	if err != nil {
 		return err
 	}
+	d.reader = reader
 	if d.outboxes != nil {
 		reader.WatchOutboxes(d.outboxes)
 	}
@@ -251,7 +261,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		Auth: o.Auth, Routes: o.Routes, OpenMetrics: o.OpenMetrics,
 		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits, AuditLog: d.auditLog, Redactor: redactor, Flower: o.Flower,
-		Metrics: web.MetricsOptions{Read: d.ingester.Metrics, QueueDrain: o.QueueDrain},
+		Metrics: web.MetricsOptions{Read: d.ingester.Metrics, QueueDrain: o.QueueDrain, Spans: d.spanStats()},
 	})
 	return err
 }
@@ -353,6 +363,9 @@ func (d *Dashboard) Run(ctx context.Context) error {
 		g.Go(func() error { return d.prober.Run(ctx) })
 	}
 	g.Go(func() error { return d.web.Run(ctx) })
+	if d.spans != nil {
+		g.Go(func() error { return d.spans.Run(ctx) })
+	}
 	g.Go(func() error { return d.auditLog.Run(ctx) })
 	if d.signIn != nil {
 		g.Go(func() error { return d.signIn.Run(ctx) })

@@ -63,8 +63,11 @@ type Options struct {
 	Leader       Leader      // nil: this process always leads
 	Metrics      MetricsOptions
 	Redactor     *redact.Redactor // takes secrets out of events before anything else sees them; nil leaves them as they are
-	Logger       *slog.Logger     // nil discards
-	Now          func() time.Time // nil means time.Now
+	// Ended is told of each attempt at a task that ends, with the timestamp of the event, µs. It must not block or keep its
+	// strings. It may be nil.
+	Ended  func(task, worker string, micros int64)
+	Logger *slog.Logger     // nil discards
+	Now    func() time.Time // nil means time.Now
 }
 
 // Ingester holds the state of one Celery cluster. It is safe for concurrent use.
@@ -78,6 +81,7 @@ type Ingester struct {
 	control      Broadcaster
 	leader       Leader
 	redactor     *redact.Redactor
+	ended        func(task, worker string, micros int64) // may be nil
 	log          *slog.Logger
 	now          func() time.Time
 
@@ -146,7 +150,7 @@ func New(o Options) (*Ingester, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	in := &Ingester{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader, redactor: o.Redactor,
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader, redactor: o.Redactor, ended: o.Ended,
 		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), discovery: discovery{wake: make(chan struct{}, 1)},
 		recorder: metrics.New(metrics.Options{RuntimeBuckets: o.Metrics.RuntimeBuckets}), purgeAfter: o.Metrics.PurgeOfflineWorkers,
@@ -296,6 +300,19 @@ func (in *Ingester) apply(e *state.Event) {
 	in.recorder.Add(e, &ch)
 	in.newest = e.Micros - ch.OffsetMicros
 	in.pending.add(e, ch)
+	if in.ended != nil && ch.New && ends(e.Kind) {
+		in.ended(e.ID, e.Hostname, e.Micros)
+	}
+}
+
+// ends reports whether an event of this kind ends an attempt at a task.
+func ends(k state.Kind) bool {
+	switch k {
+	case state.TaskSucceeded, state.TaskFailed, state.TaskRetried, state.TaskRevoked, state.TaskRejected:
+		return true
+	default:
+		return false
+	}
 }
 
 // notify wakes those who wait on Changed. mu is held.

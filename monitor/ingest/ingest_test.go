@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -151,6 +153,22 @@ func TestEventsReachReaders(t *testing.T) {
 	if h := m.Health(); h.Events != 3 || h.Messages != 2 || !h.Broker.Connected || h.Broker.LastEventAt.IsZero() || !h.Ready {
 		t.Errorf("health = %+v, want 3 events of 2 messages, connected and ready", h)
 	}
+}
+
+func TestEachEndIsToldOnce(t *testing.T) {
+	t.Parallel()
+	b := inproc.New(inproc.Options{})
+	var told []string // by Run alone, until it has returned
+	t.Cleanup(func() {
+		if want := []string{"a", "b"}; !slices.Equal(told, want) {
+			t.Errorf("ends of %q were told, want those of %q", told, want)
+		}
+	})
+	m := start(t, b, func(o *ingest.Options) {
+		o.Ended = func(task, _ string, _ int64) { told = append(told, strings.Clone(task)) }
+	})
+	publish(t, b, body("received", "a", 1), body("started", "a", 2), body("succeeded", "a", 3), body("succeeded", "a", 3), body("failed", "b", 4))
+	await(t, m, "all events", func() bool { return m.Health().Events == 5 })
 }
 
 func TestWorkersAreAskedForHeartbeatsAndEvents(t *testing.T) {

@@ -57,34 +57,59 @@ const (
 // OTLP writes the attempts of a workflow that have ended as OpenTelemetry spans: one ExportTraceServiceRequest in the JSON
 // form of OTLP, with a resource per worker. The trace id is the UUID of the root; of another id, its digest.
 func OTLP(to io.Writer, w *workflow.Workflow) error {
-	var workers []string
-	spans := map[string][]otlpSpan{}
+	var s Spans
 	for i := range w.Tasks {
-		t := &w.Tasks[i]
-		for n := range t.Executions {
-			e := &t.Executions[n]
-			s, ended := span(w, t, n)
-			if !ended {
-				continue
-			}
-			if spans[e.Worker] == nil {
-				workers = append(workers, e.Worker)
-			}
-			spans[e.Worker] = append(spans[e.Worker], s)
+		for n := range w.Tasks[i].Executions {
+			s.Add(w, i, n)
 		}
 	}
-	list := make([]otlpResource, 0, len(workers))
-	for _, worker := range workers {
+	return s.Write(to)
+}
+
+// Spans collects spans by worker. Its zero value is empty.
+type Spans struct {
+	workers []string
+	of      map[string][]otlpSpan
+	n       int
+}
+
+// Add adds the span of an attempt, by its index and that of its task. It reports false if the attempt has not ended or its
+// times are unknown.
+func (s *Spans) Add(w *workflow.Workflow, task, attempt int) bool {
+	t := &w.Tasks[task]
+	span, ended := spanOf(w, t, attempt)
+	if !ended {
+		return false
+	}
+	worker := t.Executions[attempt].Worker
+	if s.of == nil {
+		s.of = make(map[string][]otlpSpan)
+	}
+	if s.of[worker] == nil {
+		s.workers = append(s.workers, worker)
+	}
+	s.of[worker] = append(s.of[worker], span)
+	s.n++
+	return true
+}
+
+// Len is the number of spans.
+func (s *Spans) Len() int { return s.n }
+
+// Write writes them as one ExportTraceServiceRequest in JSON.
+func (s *Spans) Write(to io.Writer) error {
+	list := make([]otlpResource, 0, len(s.workers))
+	for _, worker := range s.workers {
 		list = append(list, otlpResource{
 			Resource: map[string][]otlpAttribute{"attributes": {attribute("service.name", "celery"), attribute("service.instance.id", worker)}},
-			Scopes:   []otlpScope{{Scope: map[string]string{"name": "umbel"}, Spans: spans[worker]}},
+			Scopes:   []otlpScope{{Scope: map[string]string{"name": "umbel"}, Spans: s.of[worker]}},
 		})
 	}
 	return json.NewEncoder(to).Encode(map[string][]otlpResource{"resourceSpans": list})
 }
 
-// span is an attempt that has ended, false if it has not or its times are unknown.
-func span(w *workflow.Workflow, t *workflow.Task, n int) (otlpSpan, bool) {
+// spanOf is an attempt that has ended, false if it has not or its times are unknown.
+func spanOf(w *workflow.Workflow, t *workflow.Task, n int) (otlpSpan, bool) {
 	e := &t.Executions[n]
 	start := e.StartedAt
 	if start == 0 {
@@ -110,7 +135,7 @@ func span(w *workflow.Workflow, t *workflow.Task, n int) (otlpSpan, bool) {
 	case n > 0:
 		s.Parent = spanID(t.ID, n-1)
 	case t.Parent >= 0:
-		s.Parent = spanID(t.ParentID, max(len(w.Tasks[t.Parent].Executions)-1, 0))
+		s.Parent = spanID(t.ParentID, sender(&w.Tasks[t.Parent], t))
 	}
 	if e.QueuedAt != 0 {
 		s.Events = append(s.Events, otlpEvent{nanos(e.QueuedAt), "queued"})
@@ -119,6 +144,16 @@ func span(w *workflow.Workflow, t *workflow.Task, n int) (otlpSpan, bool) {
 		s.Events = append(s.Events, otlpEvent{nanos(e.ReceivedAt), "received"})
 	}
 	return s, true
+}
+
+// sender is the attempt at a task that most likely sent another: the last that had begun by then. Later ones do not change it.
+func sender(parent, t *workflow.Task) (n int) {
+	for i := range parent.Executions {
+		if at := begun(&parent.Executions[i]); at != 0 && at <= t.FirstAt() {
+			n = i
+		}
+	}
+	return n
 }
 
 func attribute(key, value string) otlpAttribute {
