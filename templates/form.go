@@ -29,8 +29,8 @@ type Form struct {
 	Danger      bool
 	Links       []Link   // to what else can be done
 	Tabs        []Choice // other kinds of the same form
-	NothingToDo bool   // nothing would be done: there is only the way back
-	Error       string // why it is not done, as a sentence
+	NothingToDo bool     // nothing would be done: there is only the way back
+	Error       string   // why it is not done, as a sentence
 }
 
 // CheckParam is in a request whose fields are filled in and are to be checked only, TokenParam holds an Act.Token,
