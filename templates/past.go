@@ -18,6 +18,14 @@ type Past struct {
 	Path          string // of the page without parameters
 	Params        []Param
 	From, To      time.Time // what the scrubber reaches
+	OfTrace       bool      // now is the end of a trace
+}
+
+func (p *Past) now() string {
+	if p.OfTrace {
+		return "End"
+	}
+	return "Now"
 }
 
 func (p *Past) approximate() string { return strings.Join(p.Doubts, "; ") }

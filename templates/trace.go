@@ -21,7 +21,7 @@ func (t *Trace) more() string {
 	}
 	text += ". " + plural(t.Tasks, "task", "tasks") + " of " + t.Cluster
 	if !t.Payload {
-		text += ", without arguments, results and exceptions"
+		text += ", without arguments, results and the messages of exceptions"
 	}
 	text += ". "
 	for _, d := range t.Doubts {

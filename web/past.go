@@ -149,7 +149,7 @@ func (p *pages) asOf(ctx context.Context, at time.Time, path string) (*pages, er
 	i := &templates.Past{
 		At: at, WorkersAt: past.WorkersAt(), Doubts: past.Doubts(), Now: p.urls.Prefix + path, Before: link(before), After: link(after),
 		Here:  p.urls.Prefix + withInstant(path, at),
-		Empty: before.IsZero() && past.Empty(), From: at.Add(-scrub), To: at.Add(scrub),
+		Empty: before.IsZero() && past.Empty(), From: at.Add(-scrub), To: at.Add(scrub), OfTrace: p.trace != nil,
 	}
 	if now := p.now(); i.To.After(now) {
 		i.To = now

@@ -15,6 +15,8 @@ import (
 // Builder collects tasks, and writes them as a trace. The zero value collects nothing yet; Header is what is known beforehand.
 type Builder struct {
 	Header Header
+	// Hide removes the payload of an event for those who may not see it; nil leaves it in. It sets what Header.Payload will be.
+	Hide func(e *state.Event)
 
 	fields []field
 	text   bytes.Buffer // lines, one after the other
@@ -40,8 +42,8 @@ func (b *Builder) Task(id string, saved []byte) (bool, error) {
 			later = true
 			return
 		}
-		if !b.Header.Payload {
-			e.Present &^= payload
+		if b.Hide != nil {
+			b.Hide(e)
 		}
 		b.Header.Events++
 		if first := time.UnixMicro(e.ReceivedMicros).UTC(); b.Header.First.IsZero() || first.Before(b.Header.First) {
@@ -94,7 +96,7 @@ func (b *Builder) add(at, rank int64, write func()) {
 // WriteTo writes the trace.
 func (b *Builder) WriteTo(w io.Writer) (int64, error) {
 	slices.SortStableFunc(b.lines, func(x, y place) int { return cmp.Or(cmp.Compare(x.at, y.at), cmp.Compare(x.rank, y.rank)) })
-	b.Header.Version = Version
+	b.Header.Version, b.Header.Payload = Version, b.Hide == nil
 	counted := &counter{w: w}
 	z := gzip.NewWriter(counted)
 	var ends bytes.Buffer

@@ -74,9 +74,6 @@ func fields() []field {
 	}
 }
 
-// payload are the fields that not everybody may see.
-const payload = state.FieldArgs | state.FieldKwargs | state.FieldResult | state.FieldException | state.FieldTraceback
-
 // finite returns a number as JSON has it, null for others.
 func finite(f float64) any {
 	if math.IsNaN(f) || math.IsInf(f, 0) {

@@ -17,6 +17,7 @@ import (
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/fair"
+	"github.com/umbelhq/umbel/web/payload"
 	"github.com/umbelhq/umbel/web/query"
 )
 
@@ -28,7 +29,8 @@ type exportTrace struct {
 	Query    string `query:"q" doc:"Query that selects tasks, as of the instant." example:"state:failure"`
 	Workflow string `query:"workflow" doc:"ID of a root task: only its workflow."`
 	Since    string `query:"since" doc:"Only tasks of which an event was received since then, or that are unfinished: a time, or the seconds since 1970 UTC."`
-	Until    string `query:"until" doc:"Instant as of which the trace is, as at. Default: now."`
+	Until    string `query:"until" doc:"Instant as of which the trace is: a time, or the seconds since 1970 UTC. Default: now."`
+	At       string `query:"at" doc:"Likewise, as other resources have it."`
 }
 
 func (a *api) registerTrace(h huma.API) {
@@ -36,7 +38,6 @@ func (a *api) registerTrace(h huma.API) {
 	op.Description = "A file for `umbel serve --trace` and `umbel replay`, with all events of the tasks that had been received by the instant, without " +
 		"payloads for those who may not see them. A query, a workflow and a span can be combined. A trace has at most " + strconv.Itoa(trace.MaxTasks) + " tasks."
 	delete(op.Responses, strconv.Itoa(http.StatusNotAcceptable))
-	op.Parameters = append(op.Parameters, atParam())
 	op.Responses["200"] = &huma.Response{
 		Description: "Lines of JSON, compressed by gzip.",
 		Content:     map[string]*huma.MediaType{"application/gzip": {Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}},
@@ -74,7 +75,7 @@ func (a *api) trace(ctx context.Context, r *exportTrace) (*huma.StreamResponse, 
 		_, w := humachi.Unwrap(hc)
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(traceTime))
 		_, err := b.WriteTo(w)
-		a.recordExport(r.http, "save trace", map[string]any{"query": r.http.URL.RawQuery, "tasks": b.Header.Tasks, "payload": b.Header.Payload}, err)
+		a.recordExport(r.http, "save trace", map[string]any{"query": r.http.URL.RawQuery, "tasks": b.Header.Tasks, "payload": !a.hides}, err)
 		if err != nil {
 			panic(http.ErrAbortHandler) // the client sees that there should have been more
 		}
@@ -97,8 +98,11 @@ func (a *api) failedTrace(ctx context.Context, err error) error {
 func (a *api) collect(ctx context.Context, r *exportTrace) (*trace.Builder, error) {
 	b := &trace.Builder{Header: trace.Header{
 		Umbel: a.version, Cluster: a.backend.Health().Broker.URL, MadeAt: a.now().UTC().Truncate(time.Microsecond),
-		Query: strings.TrimSpace(r.Query), Workflow: r.Workflow, Payload: !a.hides,
+		Query: strings.TrimSpace(r.Query), Workflow: r.Workflow,
 	}}
+	if a.hides {
+		b.Hide = payload.Event
+	}
 	rules, _ := a.redactor.Status()
 	b.Header.Redacted = len(rules) > 0
 	at, since, err := a.span(r, b.Header.MadeAt)
@@ -159,11 +163,11 @@ func (a *api) span(r *exportTrace, now time.Time) (at, since time.Time, err erro
 		return t, err
 	}
 	at, until := now, r.Until
-	if given := r.http.URL.Query().Get(paramAt); given != "" {
+	if r.At != "" {
 		if until != "" {
 			return at, since, problem(http.StatusBadRequest, "Give at or until, not both.")
 		}
-		until = given
+		until = r.At
 	}
 	if until != "" {
 		if at, err = parse("until", until); err != nil {

@@ -160,6 +160,15 @@ func hideTask(t *state.Task) {
 	}
 }
 
+// Event removes the payload of an event, as Hide does of tasks.
+func Event(e *state.Event) {
+	e.Args, e.Kwargs, e.Result, e.Traceback = "", "", "", ""
+	e.Present &^= state.FieldArgs | state.FieldKwargs | state.FieldResult | state.FieldTraceback
+	if e.Has(state.FieldException) {
+		e.Exception = exceptionType(e.Exception)
+	}
+}
+
 func hideException(s *string) *string {
 	if s == nil {
 		return nil
