@@ -20,6 +20,7 @@ type URLs struct {
 	HidesPayload bool                     // arguments, results, exceptions and messages are not to be seen
 	HasCommands  bool                     // queues, and what is sent, can be seen
 	HasLocks     bool                     // there is a Redis with locks
+	HasTraces    bool                     // traces can be saved
 	HasAlerts    bool                     // rules of alerts can be seen
 	// ReadOnlyAlerts says that no rule of alerts is judged.
 	ReadOnlyAlerts bool

@@ -33,7 +33,7 @@ type Backend interface {
 // unhurried counts to the end: a page of a trace shows the same on a slow machine.
 type unhurried struct{ Backend }
 
-// Count is that of the backend.
+// Count is that of the backend, however long its caller would wait.
 func (u unhurried) Count(ctx context.Context, q query.Query) (history.Count, error) {
 	return u.Backend.Count(context.WithoutCancel(ctx), q)
 }

@@ -36,6 +36,7 @@ func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, cha
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = c.readOnly, c.service() != nil, o.Commands != nil
 	c.urls.IsAdmin, c.urls.HidesPayload = a.Role == auth.Admin, !a.Payload
 	c.urls.HasLocks = o.Commands != nil && o.Commands.Locks != nil && a.Payload
+	c.urls.HasTraces = o.Past != nil
 	c.urls.HasAlerts, c.urls.ReadOnlyAlerts = o.Alerts != nil, o.ReadOnly
 	p := &pages{common: c, views: &viewsPage{c}, failing: &failurePages{c}}
 	p.counts = newBackground(&background[history.Count]{

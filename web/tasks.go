@@ -135,12 +135,18 @@ func (p *tasksPage) exports(q query.Tasks) []templates.Link {
 	if q.Canonical() != "" {
 		join = "&"
 	}
-	return []templates.Link{
+	list := []templates.Link{
 		{Text: "CSV, these columns", Href: path + join + "format=csv"},
 		{Text: "JSONL, all fields", Href: path + join + "format=jsonl"},
-		{Text: "Trace of these tasks", Href: p.traceURL(url.Values{"q": {q.Query.String()}})},
-		{Text: "Trace of the last hour, all tasks", Href: p.traceURL(url.Values{"since": {query.FormatInstant(p.now().Add(-time.Hour).Truncate(time.Minute))}})},
 	}
+	if !p.urls.HasTraces {
+		return list
+	}
+	hour := p.now().Add(-time.Hour).Truncate(time.Minute)
+	return append(list,
+		templates.Link{Text: "Trace of these tasks", Href: p.traceURL(url.Values{"q": {q.Query.String()}})},
+		templates.Link{Text: "Trace of the last hour, all tasks", Href: p.traceURL(url.Values{"since": {query.FormatInstant(hour)}})},
+	)
 }
 
 // traceURL is where a trace is saved.

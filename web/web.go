@@ -140,10 +140,10 @@ func New(o Options) (*Handler, error) {
 	}
 	authenticated := o.Auth != nil
 	changes := newChanges(sources(o)...)
+	o.Backend = newFairBackend(o.Backend)
 	if o.Trace != nil {
 		o.Backend = unhurried{o.Backend}
 	}
-	o.Backend = newFairBackend(o.Backend)
 	asset := func(name string) string { return prefix + assets.URL(name) }
 	p := newAudiences(o, templates.URLs{Prefix: prefix, Asset: asset}, payload.Hide(o.Backend), changes.note)
 	if o.Auth == nil {

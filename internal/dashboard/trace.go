@@ -93,7 +93,7 @@ func (t *Trace) assemble(ctx context.Context, o Options, read *trace.Reader) err
 		}
 		o.Auth = t.signIn
 	}
-	t.web, err = web.New(web.Options{
+	t.web, err = web.New(web.Options{ //nolint:contextcheck // requests have contexts of their own
 		Backend: reader, Past: reader.At, ReadOnly: true, Trace: &templates.Trace{Header: h, End: end, Cut: cut},
 		Auth: o.Auth, Routes: o.Routes, OpenMetrics: o.OpenMetrics, Prefix: o.Prefix, Version: o.Version, Logger: o.Logger,
 		Hosts: o.Hosts, Origins: o.Origins, Redactor: redactor, Flower: o.Flower, Now: now,

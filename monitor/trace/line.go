@@ -160,15 +160,15 @@ func decode(d *celery.Decoder, text []byte) (entry Entry, end *line, err error) 
 	if err := json.Unmarshal(text, &l); err != nil {
 		return entry, nil, errLine
 	}
-	switch {
-	case l.Type == typeEnd:
+	switch l.Type {
+	case typeEnd:
 		return entry, &l, nil
-	case l.Type == typeConclusion:
+	case typeConclusion:
 		entry.Conclusion = &Conclusion{Task: l.Task, Conclusion: state.Conclusion{Reason: l.Reason, Evidence: l.Evidence, At: l.At}}
 		if l.Task == "" || l.Reason == "" || l.At <= 0 {
 			return entry, nil, errLine
 		}
-	case l.Type == typeWorkers:
+	case typeWorkers:
 		entry.Workers = &Workers{At: l.At, Clock: l.Clock}
 		for _, w := range l.Workers {
 			entry.Workers.Saved = append(entry.Workers.Saved, string(w))

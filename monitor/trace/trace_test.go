@@ -20,7 +20,7 @@ import (
 )
 
 // began is before all receipts.
-var began = time.Date(2026, 9, 21, 14, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
+var began = time.Date(2026, 9, 21, 14, 0, 0, 0, time.UTC)
 
 // history folds a random history, received a ms apart, and returns its saved tasks.
 func history(t testing.TB, seed uint64) (tasks map[string][]byte, last time.Time) {
