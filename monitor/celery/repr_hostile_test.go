@@ -42,7 +42,7 @@ func BenchmarkHostileReprs(b *testing.B) {
 }
 
 // What is longer than 64 KiB is not read at all.
-func TestHostileReprsTakeLittleTime(t *testing.T) {
+func TestHostileReprsTakeLittleTime(t *testing.T) { //nolint:tparallel // measures time
 	t.Parallel()
 	usual := "[" + strings.Repeat("'a', ", 64<<10/5-2) + "1]"
 	if _, ok := celery.ParseRepr(usual); !ok {
