@@ -8,7 +8,8 @@ type Change struct {
 	Name, Worker, Queue string // of its task after the event; empty if unknown
 	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen, or their clocks do not let it be known
 	PrefetchMicros      int64  // of a task-started without an ETA: since the task-received of its worker; 0 if that was not seen
-	OffsetMicros        int64  // how far the clock of its sender is ahead of the local one; 0 if it is taken as right
+	Unstarted           Unstarted
+	OffsetMicros        int64 // how far the clock of its sender is ahead of the local one; 0 if it is taken as right
 }
 
 // Apply folds one event in and returns its effect. It copies what it keeps. Events that are neither of a task nor
@@ -104,6 +105,7 @@ func (c *Cluster) describe(ch *Change, r *row) {
 	if r.worker != 0 {
 		ch.Worker = c.hosts.key(r.worker)
 	}
+	ch.Unstarted = c.unstartedBy(r)
 	e := c.records.at(r.tail)
 	if e.kind != TaskStarted {
 		return

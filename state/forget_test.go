@@ -29,7 +29,7 @@ func TestOfflineWorkersAreForgottenByAge(t *testing.T) {
 	apply(c, ev(state.TaskStarted, "a", "busy", 10, 5))
 	saved := map[string]bool{}
 	save := func() {
-		if err := c.SaveWorkers(func(name string, body []byte) { saved[name] = body != nil }); err != nil {
+		if err := c.SaveWorkers(nil, func(name string, body []byte) { saved[name] = body != nil }); err != nil {
 			t.Fatal(err)
 		}
 	}

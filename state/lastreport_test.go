@@ -18,7 +18,7 @@ func TestLastReportStaysWithItsWorker(t *testing.T) {
 	want := &state.LastReport{At: at(3), Pool: "prefork", Slots: new(int64(4)), Queues: []string{"celery"}}
 
 	restored := state.New(state.Options{})
-	if err := c.SaveWorkers(func(_ string, saved []byte) {
+	if err := c.SaveWorkers(nil, func(_ string, saved []byte) {
 		if err := restored.LoadWorker(saved); err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func TestClockOffsetSurvivesARestartAndAClockThatIsSet(t *testing.T) {
 		t.Errorf("after the local clock was set forward too: %+v, want an offset of 0 and a heartbeat an hour later", w)
 	}
 	restored := state.New(state.Options{})
-	if err := c.SaveWorkers(func(_ string, saved []byte) {
+	if err := c.SaveWorkers(nil, func(_ string, saved []byte) {
 		if err := restored.LoadWorker(saved); err != nil {
 			t.Fatal(err)
 		}

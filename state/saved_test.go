@@ -39,7 +39,7 @@ func (s *shelf) save(t testing.TB, c *state.Cluster, n int) {
 	if err := c.Saved(true, known); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.SaveWorkers(func(_ string, saved []byte) { s.workers = append(s.workers, saved) }); err != nil {
+	if err := c.SaveWorkers(nil, func(_ string, saved []byte) { s.workers = append(s.workers, saved) }); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -8,13 +8,17 @@ import (
 )
 
 // SaveWorkers calls f with every worker that changed since it was last saved, as JSON, and with nil for those that
-// were forgotten since.
-func (c *Cluster) SaveWorkers(f func(name string, saved []byte)) error {
+// were forgotten since. What losses returns is saved with a worker; it may be nil.
+func (c *Cluster) SaveWorkers(losses func(name string) []byte, f func(name string, saved []byte)) error {
 	for _, w := range c.workers {
 		if !w.changed {
 			continue
 		}
-		b, err := json.Marshal(w.saved())
+		s := w.saved()
+		if losses != nil {
+			s.Losses = losses(w.name)
+		}
+		b, err := json.Marshal(s)
 		if err != nil {
 			return fmt.Errorf("save worker: %w", err)
 		}
@@ -63,11 +67,12 @@ type savedWorker struct {
 	Clock         int64
 	Offset        offset
 	LastReport    *LastReport `json:",omitempty"`
+	Losses        []byte      `json:",omitempty"` // loss.Detector.Save
 }
 
 // saved copies what is saved of a worker. JSON has no number that is not finite.
 func (w *worker) saved() savedWorker {
-	s := savedWorker{w.name, slices.Clone(w.incarnations), w.dropped, w.lastSeen, w.lastHeartbeat, w.clock, w.offset, w.lastReport}
+	s := savedWorker{w.name, slices.Clone(w.incarnations), w.dropped, w.lastSeen, w.lastHeartbeat, w.clock, w.offset, w.lastReport, nil}
 	for i := range s.Incarnations {
 		r := &s.Incarnations[i].Report
 		if finite(r.Freq) != r.Freq {

@@ -64,6 +64,7 @@ func workerMissing() templates.Worker {
 	v.Gaps = []view.Gap{
 		{Worker: v.Worker.Name, PID: 7, Missing: 3, After: 880, Before: 905, AfterMicros: noon - 10*second, BeforeMicros: noon},
 		{Worker: v.Worker.Name, PID: 7, Missing: 1, After: 1200, Before: 1202, AfterMicros: noon + 60*second, BeforeMicros: noon + 62*second},
+		{Worker: v.Worker.Name, PID: 7, Missing: 1, After: 1210, Before: 1214, AfterMicros: noon + 70*second, BeforeMicros: noon + 71*second, Task: "6f61c0de-0000-4000-a000-000000000001"},
 	}
 	return v
 }

@@ -187,7 +187,7 @@ func (p *player) watch(until time.Time) {
 // save saves what has changed, with the workers if there is a list of all of them.
 func (p *player) save(ctx context.Context, at int64, all *trace.Workers) error {
 	c := &history.Checkpoint{Clock: p.cluster.Clock(), Workers: map[string][]byte{}, Rollups: p.minutes.Take(), Counts: p.cluster.Counts()}
-	err := p.cluster.SaveWorkers(func(name string, saved []byte) { c.Workers[name] = saved })
+	err := p.cluster.SaveWorkers(nil, func(name string, saved []byte) { c.Workers[name] = saved })
 	if err != nil {
 		return err
 	}

@@ -30,3 +30,23 @@ func TestMissingEventsAreFoundAndTakenBack(t *testing.T) {
 		t.Errorf("missing events = %d after they came, want 0", got)
 	}
 }
+
+func TestARestartForgetsNoLoss(t *testing.T) {
+	t.Parallel()
+	b, dir := inproc.New(inproc.Options{}), t.TempDir()
+	first, stop := live(t, b, dir)
+	publish(t, b, began("w1", "t1", 1), heartbeat("w1", 7, 1, 2), heartbeat("w1", 7, 3, 9), began("w1", "t4", 10), heartbeat("w1", 7, 4, 11))
+	await(t, first, "the events", func() bool { return first.Health().Events == 5 })
+	stop()
+	second, stop := live(t, b, dir)
+	defer stop()
+	await(t, second, "the history", func() bool { return second.Health().Ready })
+	if got := second.Health().MissingStarted; got != 2 {
+		t.Errorf("missing events = %d after a restart, want 2", got)
+	}
+	publish(t, b, heartbeat("w1", 7, 9, 20), began("w1", "t10", 21), heartbeat("w1", 7, 10, 22)) // five more meanwhile
+	await(t, second, "later events", func() bool { return second.Health().Events == 3 })
+	if got := second.Health().MissingStarted; got != 7 {
+		t.Errorf("missing events = %d, want 7", got)
+	}
+}

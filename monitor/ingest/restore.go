@@ -32,6 +32,7 @@ func (in *Ingester) restore(ctx context.Context) error {
 			in.cluster.RestoreClock(c.Clock)
 			for _, saved := range c.Workers {
 				try(in.cluster.LoadWorker(saved))
+				try(in.lost.LoadWorker(saved))
 			}
 			return nil
 		},
@@ -54,6 +55,7 @@ func (in *Ingester) restore(ctx context.Context) error {
 			try(in.cluster.Replay(journal, load, func(e *state.Event, ch state.Change) {
 				if events++; !checkpointed {
 					in.rollups.Replay(e, ch)
+					in.lost.Add(e, ch)
 				}
 			}))
 			in.writer.entries = append(in.writer.entries, entry{number: number})

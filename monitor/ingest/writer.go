@@ -243,7 +243,12 @@ func (w *writer) checkpointDue(j *job) bool {
 // checkpoint copies everything to save but tasks. mu is held.
 func (in *Ingester) checkpoint() *history.Checkpoint {
 	c := &history.Checkpoint{Clock: in.cluster.Clock(), Workers: make(map[string][]byte), Rollups: in.rollups.Take(), Counts: in.cluster.Counts()}
-	err := in.cluster.SaveWorkers(func(name string, saved []byte) { c.Workers[name] = saved })
+	err := in.cluster.SaveWorkers(in.lost.Save, func(name string, saved []byte) {
+		c.Workers[name] = saved
+		if saved == nil {
+			in.lost.Forget(name)
+		}
+	})
 	if err != nil {
 		in.log.Error("workers not saved", "error", err)
 	}

@@ -40,6 +40,7 @@ func TestLossesAreProved(t *testing.T) {
 
 // lossyHistory is a simulation of which an observer missed events.
 type lossyHistory struct {
+	cluster                *state.Cluster
 	detector               loss.Detector
 	dropped                map[clock.Process][]state.Event // task-started
 	span                   map[clock.Process][2]int64      // timestamps of the second and of the last but one heartbeat seen
@@ -47,7 +48,7 @@ type lossyHistory struct {
 }
 
 func newLossyHistory(seed uint64, s recording) *lossyHistory {
-	h := &lossyHistory{dropped: map[clock.Process][]state.Event{}, span: map[clock.Process][2]int64{}}
+	h := &lossyHistory{cluster: state.New(state.Options{}), dropped: map[clock.Process][]state.Event{}, span: map[clock.Process][2]int64{}}
 	rng := rand.New(rand.NewPCG(seed, 1))
 	heartbeats := map[clock.Process][]int64{}
 	var d celery.Decoder
@@ -69,7 +70,7 @@ func newLossyHistory(seed uint64, s recording) *lossyHistory {
 					missing++ // until it comes
 				}
 			default:
-				h.detector.Add(e)
+				h.detector.Add(e, h.cluster.Apply(e))
 				if e.Kind == state.WorkerHeartbeat {
 					heartbeats[l] = append(heartbeats[l], e.Micros)
 				}
@@ -80,7 +81,7 @@ func newLossyHistory(seed uint64, s recording) *lossyHistory {
 				if delayed[k].Kind == state.TaskStarted {
 					missing--
 				}
-				h.detector.Add(&delayed[k])
+				h.detector.Add(&delayed[k], h.cluster.Apply(&delayed[k]))
 			}
 			delayed = nil
 		}

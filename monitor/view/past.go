@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/loss"
 )
 
 // Bounds of what is read for one instant.
@@ -33,6 +35,7 @@ type Past struct {
 	around   map[string][]byte // events of the tasks that the instant divides
 	divided  []state.Task      // tasks of which something was received later, as they were
 	cluster  *state.Cluster    // with the workers, and the tasks that were not finished
+	lost     loss.Detector     // as of the snapshot
 	counts   state.Counts
 	whole    bool // counts are of all tasks
 	rates    Rates
@@ -56,7 +59,7 @@ func (r *Reader) At(ctx context.Context, at time.Time) (*Past, error) {
 		return nil, fmt.Errorf("read snapshot: %w", err)
 	}
 	for _, w := range p.snapshot.Workers {
-		if err := p.cluster.LoadWorker([]byte(w)); err != nil {
+		if err := cmp.Or(p.cluster.LoadWorker([]byte(w)), p.lost.LoadWorker([]byte(w))); err != nil {
 			return nil, fmt.Errorf("read snapshot: %w", err)
 		}
 	}

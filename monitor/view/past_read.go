@@ -34,9 +34,12 @@ func (p *Past) View(f func(c state.View)) { f(pastView{p.cluster, p}) }
 // Changed returns a channel that is never closed.
 func (p *Past) Changed() <-chan struct{} { return nil }
 
-// Health is that of a connected broker: what is wrong now was not then.
+// Health is that of a connected broker: what is wrong now was not then. Events are missing as of the snapshot.
 func (p *Past) Health() Health {
-	return Health{Ready: true, Broker: BrokerHealth{URL: p.source.Health().Broker.URL, Connected: true}}
+	return Health{
+		Ready: true, Broker: BrokerHealth{URL: p.source.Health().Broker.URL, Connected: true},
+		MissingStarted: p.lost.Missing(), Gaps: p.lost.Gaps(),
+	}
 }
 
 // Rates are means of the last whole minute before the instant.

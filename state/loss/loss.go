@@ -1,7 +1,7 @@
 // Package loss finds task-started events that workers sent and that were not received. A heartbeat says how many tasks
 // its process has accepted, and a worker sends task-started for each: what a process accepted between two heartbeats,
 // less the task-started events seen with clocks between theirs, is missing. Arrival order does not matter: an event
-// that comes late takes the claim back.
+// that comes late takes the claim back. So is the task-started of an execution that was received and has succeeded or retried.
 //
 // # What is taken for granted
 //
@@ -25,6 +25,7 @@ const (
 	maxProcesses  = 6_000
 	maxHeartbeats = 24 // of one process; later ones bound where a loss lies
 	maxGaps       = 8  // of one process, behind those heartbeats
+	maxUnstarted  = 32 // executions of one process that heartbeats do not tell of, or not yet
 	maxListed     = 200
 )
 
@@ -37,6 +38,7 @@ type Gap struct {
 	After, Before int64 // raw Lamport clocks of the process, both exclusive
 	// The timestamps of the heartbeats with those clocks, µs since 1970 UTC by the worker's wall clock.
 	AfterMicros, BeforeMicros int64
+	Task                      string // id of the task that has ended without it; empty if the counts of heartbeats tell
 }
 
 // heartbeat is a heartbeat of a process, and what was seen since the first one with a lower clock than its own.
@@ -62,16 +64,19 @@ type process struct {
 	firstTask       int64       // least clock of its task events, 0 if there is none
 	lastTask        int64       // greatest
 	settled         claims      // up to the heartbeats before recent
-	before          int64       // missing before first
+	before          int64       // missing in earlier lives of its pid
+	latest, earlier int64       // greatest timestamp of its events, and of those of earlier lives, µs
 	gaps            []Gap       // before recent
 	doubtful        bool        // its heartbeats may be those of two processes
 	seen            int64       // receipt of its newest event, µs
+	unstarted       []Gap       // executions that have ended without a task-started; oldest first
 	missing         int64
 }
 
 // Detector finds lost events. Its zero value is ready to use. It is not safe for concurrent use.
 type Detector struct {
 	processes map[clock.Process]*process
+	pids      map[string][]int64 // of processes, by node name
 	missing   int64
 }
 
@@ -102,16 +107,14 @@ func (d *Detector) Gaps() []Gap {
 
 // Forget drops what is known of the worker of a node name.
 func (d *Detector) Forget(worker string) {
-	for l := range d.processes {
-		if l.Hostname == worker {
-			d.drop(l)
-		}
+	for len(d.pids[worker]) > 0 {
+		d.drop(clock.Process{Hostname: worker, PID: d.pids[worker][0]})
 	}
 }
 
-// Add takes an event in. It copies what it keeps.
-func (d *Detector) Add(e *state.Event) {
-	if !e.Kind.Task() && !e.Kind.Worker() || e.Kind == state.TaskSent || e.Kind == state.TaskCustom || e.PID == 0 {
+// Add takes in an event and what it has changed. It copies what it keeps.
+func (d *Detector) Add(e *state.Event, ch state.Change) {
+	if !ch.New || !e.Kind.Task() && !e.Kind.Worker() || e.Kind == state.TaskSent || e.Kind == state.TaskCustom || e.PID == 0 {
 		return // of a client or a child process, which have clocks of their own
 	}
 	l := clock.Process{Hostname: e.Hostname, PID: e.PID}
@@ -123,7 +126,7 @@ func (d *Detector) Add(e *state.Event) {
 	p.seen = max(p.seen, e.ReceivedMicros)
 	switch {
 	case e.Kind.Task():
-		p.task(e)
+		p.task(e, ch.Unstarted)
 	case e.Kind != state.WorkerOffline && e.Has(state.FieldProcessed|state.FieldActive|state.FieldClock):
 		p.heartbeat(e)
 	default:
@@ -144,29 +147,46 @@ func (d *Detector) add(l clock.Process) *process {
 		d.drop(oldest)
 	}
 	if d.processes == nil {
-		d.processes = make(map[clock.Process]*process)
+		d.processes, d.pids = make(map[clock.Process]*process), make(map[string][]int64)
 	}
 	l.Hostname = strings.Clone(l.Hostname)
 	p := &process{}
 	d.processes[l] = p
+	d.pids[l.Hostname] = append(d.pids[l.Hostname], l.PID)
 	return p
 }
 
 func (d *Detector) drop(l clock.Process) {
 	d.missing -= d.processes[l].missing
 	delete(d.processes, l)
+	d.pids[l.Hostname] = slices.DeleteFunc(d.pids[l.Hostname], func(pid int64) bool { return pid == l.PID })
+	if len(d.pids[l.Hostname]) == 0 {
+		delete(d.pids, l.Hostname)
+	}
 }
 
 // task takes in an event of a task.
-func (p *process) task(e *state.Event) {
+func (p *process) task(e *state.Event, u state.Unstarted) {
+	known := p.addUnstarted(e, u)
+	n := len(p.recent)
+	if u.Count != 0 || known || n > 0 && p.lastTask < p.recent[n-1].clock { // the first after a heartbeat lets that claim
+		defer p.sum()
+	}
 	if e.Clock == 0 {
 		p.restart(true)
 		return
 	}
+	if n > 0 && e.Clock <= p.recent[n-1].clock && e.Micros > p.recent[n-1].micros+clock.RestartGap {
+		p.restart(true) // its worker-online has not come, and gossip may soon raise its clock above those heartbeats
+	}
+	p.latest = max(p.latest, e.Micros)
 	if p.firstTask == 0 || e.Clock < p.firstTask {
 		p.firstTask = e.Clock
 	}
 	p.lastTask = max(p.lastTask, e.Clock)
+	if known && (len(p.recent) == 0 || e.Clock <= p.first.clock) {
+		return // no heartbeat counts it
+	}
 	p.count(e)
 }
 
@@ -178,7 +198,7 @@ func (p *process) count(e *state.Event) {
 		n = 1
 	}
 	if len(p.recent) == 0 || e.Clock <= p.first.clock || e.Micros+clock.RestartGap < p.first.micros {
-		if n > 0 && p.before > 0 {
+		if n > 0 && p.before > 0 && e.Micros <= p.earlier {
 			p.before--
 			p.takeBack(e)
 			p.sum()
@@ -194,9 +214,11 @@ func (p *process) count(e *state.Event) {
 		late = true
 	}
 	if n > 0 && p.settled.missing > 0 && e.Clock < p.recent[0].clock {
-		p.settled.missing--
-		if from := p.takeBack(e); from.clock < p.settled.from.clock {
-			p.settled.from = from
+		if from, claimed := p.takeBack(e); claimed {
+			p.settled.missing--
+			if from.clock < p.settled.from.clock {
+				p.settled.from = from
+			}
 		}
 	}
 	if late {
@@ -205,18 +227,19 @@ func (p *process) count(e *state.Event) {
 }
 
 // takeBack removes a late event from the gap that it lay in, or from the first after it. It may be another one that is
-// missing there, which is then found again, and may lie anywhere after the beginning of that gap.
-func (p *process) takeBack(e *state.Event) (from heartbeat) {
+// missing there, which is then found again, and may lie anywhere after the beginning of that gap. Nothing is claimed of an event that
+// is later than all gaps.
+func (p *process) takeBack(e *state.Event) (from heartbeat, claimed bool) {
 	for i := range p.gaps {
 		if g := &p.gaps[i]; g.BeforeMicros >= e.Micros {
 			from = heartbeat{clock: g.After, micros: g.AfterMicros}
 			if g.Missing--; g.Missing == 0 {
 				p.gaps = slices.Delete(p.gaps, i, i+1)
 			}
-			return from
+			return from, true
 		}
 	}
-	return p.first
+	return heartbeat{}, false
 }
 
 // heartbeat takes in an event that says how many tasks the process has accepted.
@@ -233,6 +256,7 @@ func (p *process) heartbeat(e *state.Event) {
 			p.restart(!online)
 		}
 	}
+	p.latest = max(p.latest, e.Micros)
 	p.doubtful = p.doubtful && !online
 	if p.doubtful || p.firstTask == 0 || e.Clock <= p.firstTask {
 		return
@@ -261,7 +285,8 @@ func (p *process) restart(doubtful bool) {
 	if !doubtful {
 		p.settle(len(p.recent) - 1)
 	}
-	p.before += p.settled.missing
+	p.before += p.settled.missing + int64(len(p.uncounted(p.settled.missing)))
+	p.unstarted, p.earlier = nil, p.latest
 	p.doubtful = doubtful
 	p.recent, p.settled = nil, claims{}
 	p.started, p.events, p.firstTask, p.lastTask = 0, 0, 0, 0
@@ -321,7 +346,7 @@ func (p *process) allGaps() []Gap {
 			all = append(all, g)
 		}
 	}
-	return all
+	return append(all, p.uncounted(c.missing)...)
 }
 
 // sum counts what is missing.
@@ -330,5 +355,5 @@ func (p *process) sum() {
 	for i := range len(p.recent) - 1 {
 		p.claim(&c, i)
 	}
-	p.missing = p.before + c.missing
+	p.missing = p.before + c.missing + int64(len(p.uncounted(c.missing)))
 }

@@ -1,6 +1,7 @@
 package loss_test
 
 import (
+	"encoding/json"
 	"strconv"
 	"testing"
 
@@ -100,7 +101,7 @@ func TestGaps(t *testing.T) {
 			t.Parallel()
 			var d loss.Detector
 			for _, e := range c.events {
-				d.Add(e)
+				d.Add(e, state.Change{New: true})
 			}
 			if diff := cmp.Diff(c.want, d.Gaps()); diff != "" {
 				t.Errorf("gaps (-want +got):\n%s", diff)
@@ -121,7 +122,7 @@ func lossy(d *loss.Detector, worker string, n int64) {
 	for i := range n {
 		for _, e := range []*state.Event{started(4*i + 1), heartbeat(4*i+4, 3*i+1, 0)} {
 			e.Hostname = worker
-			d.Add(e)
+			d.Add(e, state.Change{New: true})
 		}
 	}
 }
@@ -155,5 +156,42 @@ func TestProcessesAreBounded(t *testing.T) {
 	d.Forget(gaps[0].Worker)
 	if got, want := d.Missing(), before-2; got != want {
 		t.Errorf("missing after a worker was forgotten = %d, want %d", got, want)
+	}
+}
+
+func TestAnEndWithoutAStart(t *testing.T) {
+	t.Parallel()
+	c, d := state.New(state.Options{}), &loss.Detector{}
+	add := func(kind state.Kind, clock int64) {
+		e := started(clock)
+		e.Kind, e.ID = kind, "a"
+		d.Add(e, c.Apply(e))
+	}
+	add(state.TaskReceived, 2)
+	add(state.TaskSucceeded, 5)
+	want := []loss.Gap{{Worker: "celery@a", PID: 7, Missing: 1, After: 2, Before: 5, AfterMicros: 2 * second, BeforeMicros: 5 * second, Task: "a"}}
+	if diff := cmp.Diff(want, d.Gaps()); diff != "" {
+		t.Errorf("gaps (-want +got):\n%s", diff)
+	}
+	add(state.TaskStarted, 3)
+	if got := d.Missing(); got != 0 {
+		t.Errorf("missing = %d after it came, want 0", got)
+	}
+}
+
+func TestWhatWasNotSavedIsNotLoaded(t *testing.T) {
+	t.Parallel()
+	var d loss.Detector
+	lossy(&d, "celery@a", 40)
+	saved := d.Save("celery@a")
+	for n := range len(saved) - 1 {
+		var next loss.Detector
+		b, err := json.Marshal(map[string]any{"Name": "celery@a", "Losses": saved[:n+1]})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := next.LoadWorker(b); err == nil && n > 0 {
+			t.Errorf("%d of %d bytes were loaded", n+1, len(saved))
+		}
 	}
 }

@@ -50,7 +50,7 @@ type Health struct {
 	Messages       uint64            `json:"messages" doc:"Broker messages received."`
 	Events         uint64            `json:"events" doc:"Events applied."`
 	LatencySeconds float64           `json:"latency_seconds" doc:"Time from receiving the newest batch to applying it."`
-	MissingStarted Int               `json:"missing_started" doc:"Number of task-started events that workers have provably sent and that have not been received so far, since Umbel started; there may be more."`
+	MissingStarted Int               `json:"missing_started" doc:"Number of task-started events that workers have provably sent and that have not been received so far; there may be more."`
 	Gaps           []Gap             `json:"gaps" nullable:"false" doc:"Where they are missing, oldest first; the newest 200."`
 	Watermark      Watermark         `json:"watermark"`
 	LateEvents     uint64            `json:"late_events" doc:"Events of workers that came after the watermark had passed them, since Umbel started; 0 while connections keep their order."`
@@ -76,18 +76,19 @@ func fromWatermark(m state.Watermark) Watermark {
 
 // Gap is a part of the events of a worker process in which task-started events are missing.
 type Gap struct {
-	Worker      string `json:"worker" example:"celery@host"`
-	PID         Int    `json:"pid"`
-	Missing     Int    `json:"missing" doc:"Number of task-started events missing, at least."`
-	AfterClock  Int    `json:"after_clock" doc:"The missing events have greater Lamport clocks, as the process reports them."`
-	BeforeClock Int    `json:"before_clock" doc:"The missing events have lower ones."`
-	After       Time   `json:"after" doc:"Time of the heartbeat with after_clock, by the worker's clock."`
-	Before      Time   `json:"before" doc:"Time of the heartbeat with before_clock, by the worker's clock."`
+	Worker      string  `json:"worker" example:"celery@host"`
+	PID         Int     `json:"pid"`
+	Task        *string `json:"task_id" doc:"Task that has ended without it; null if the counts of heartbeats tell."`
+	Missing     Int     `json:"missing" doc:"Number of task-started events missing, at least."`
+	AfterClock  Int     `json:"after_clock" doc:"The missing events have greater Lamport clocks, as the process reports them."`
+	BeforeClock Int     `json:"before_clock" doc:"The missing events have lower ones."`
+	After       Time    `json:"after" doc:"Time of the event with after_clock, by the worker's clock."`
+	Before      Time    `json:"before" doc:"Time of the event with before_clock, by the worker's clock."`
 }
 
 func fromGap(g view.Gap) Gap {
 	return Gap{
-		Worker: g.Worker, PID: Int(g.PID), Missing: Int(g.Missing), AfterClock: Int(g.After), BeforeClock: Int(g.Before),
+		Worker: g.Worker, PID: Int(g.PID), Task: text(g.Task), Missing: Int(g.Missing), AfterClock: Int(g.After), BeforeClock: Int(g.Before),
 		After: Time(g.AfterMicros), Before: Time(g.BeforeMicros),
 	}
 }

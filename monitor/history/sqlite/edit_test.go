@@ -80,7 +80,7 @@ func writeSecrets(t *testing.T, dir string) {
 	journal = state.AppendEvent(journal, &w, change.Clock)
 	saveAll(t, d, c)
 	workers := map[string][]byte{}
-	if err := c.SaveWorkers(func(name string, saved []byte) { workers[name] = bytes.Clone(saved) }); err != nil {
+	if err := c.SaveWorkers(nil, func(name string, saved []byte) { workers[name] = bytes.Clone(saved) }); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := d.Write(t.Context(), history.Batch{At: now.UnixMicro(), Journal: journal, Checkpoint: &history.Checkpoint{Clock: 1, Workers: workers}}); err != nil {

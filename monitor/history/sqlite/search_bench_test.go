@@ -91,7 +91,7 @@ func writeBench(b *testing.B, d *sqlite.DB) {
 			continue
 		}
 		batch := history.Batch{At: benchMicros(i + 1), Checkpoint: &history.Checkpoint{Clock: c.Clock(), Counts: c.Counts(), Workers: map[string][]byte{}}}
-		if err := c.SaveWorkers(func(name string, saved []byte) { batch.Checkpoint.Workers[name] = saved }); err != nil {
+		if err := c.SaveWorkers(nil, func(name string, saved []byte) { batch.Checkpoint.Workers[name] = saved }); err != nil {
 			b.Fatal(err)
 		}
 		for _, u := range c.TakeUnsaved(c.Unsaved()) {

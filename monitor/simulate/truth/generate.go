@@ -95,6 +95,7 @@ type execution struct {
 	m      *message
 	number int
 	began  bool
+	told   bool // that it began
 	ended  bool
 }
 
@@ -312,6 +313,7 @@ func (g *generator) begin(w *worker, x *execution, born int) {
 		if w.process != nil && w.born == born {
 			e := g.emit(w.process, began, at, taskEvent(state.TaskStarted, "started", x.m))
 			e.Execution = x.number
+			x.told = true
 		}
 	})
 	g.work(w, x, child, born, g.rng.IntN(3))
@@ -356,19 +358,24 @@ func (g *generator) work(w *worker, x *execution, child *process, born, n int) {
 		case g.chance(8):
 			kind, subject = state.TaskFailed, "failed"
 		}
-		done := child.last
-		g.after(g.delay(), func() {
-			if w.process == nil || w.born != born {
-				return
-			}
-			x.ended = true
-			w.idle = append(w.idle, child)
-			if kind != 0 {
-				e := g.emit(w.process, -1, 0, taskEvent(kind, subject, x.m), done)
-				e.Execution = x.number
-			}
-		})
+		g.after(g.delay(), func() { g.finish(w, x, child, born, child.last, taskEvent(kind, subject, x.m)) })
 	})
+}
+
+// finish reports the end of x, once its beginning is reported. A zero kind is not reported.
+func (g *generator) finish(w *worker, x *execution, child *process, born int, done int32, end state.Event) {
+	if w.process == nil || w.born != born {
+		return
+	}
+	if !x.told {
+		g.after(ms, func() { g.finish(w, x, child, born, done, end) })
+		return
+	}
+	x.ended = true
+	w.idle = append(w.idle, child)
+	if end.Kind != 0 {
+		g.emit(w.process, -1, 0, end, done).Execution = x.number
+	}
 }
 
 // boot begins a life of a worker.
