@@ -16,7 +16,8 @@ import (
 )
 
 const (
-	pastFirings = 50 // on a page of the history
+	pastFirings = 50  // on a page of the history
+	openThen    = 500 // that fired at an instant
 	paramBefore = "before"
 	// withheld stands for what those may not see who may not see payloads.
 	withheld = "It asks for arguments, results or exceptions, which you may not see."
@@ -31,11 +32,19 @@ func (p *alertPages) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	past, next, err := p.alerts.Firings(ctx, history.AlertFilter{Ended: true, Before: before, Limit: pastFirings})
+	var at time.Time // zero is now
+	s, now := p.alerts.Status(), p.now()
+	if p.instant != nil {
+		at = p.instant.At
+		s = evaluate.Status{Tells: true}
+		if s.Open, _, err = p.alerts.Firings(ctx, history.AlertFilter{Open: true, At: at, Limit: openThen}); err != nil {
+			return page{}, err
+		}
+	}
+	past, next, err := p.alerts.Firings(ctx, history.AlertFilter{Ended: true, At: at, Before: before, Limit: pastFirings})
 	if err != nil {
 		return page{}, err
 	}
-	s, now := p.alerts.Status(), p.now()
 	v := templates.Alerts{Error: s.Error, Elsewhere: !s.Tells && !p.urls.ReadOnlyAlerts, Receivers: len(p.alerts.Receivers())}
 	hidden := map[int64]bool{}
 	for _, r := range s.Rules {
@@ -51,7 +60,7 @@ func (p *alertPages) load(ctx context.Context, a address) (page, error) {
 		v.Past = append(v.Past, p.alertFiring(f, hidden[f.RuleID]))
 	}
 	for _, g := range alert.Suggestions() {
-		if slices.ContainsFunc(s.Rules, func(r evaluate.Rule) bool { return r.Name == g.Name }) {
+		if p.instant != nil || slices.ContainsFunc(s.Rules, func(r evaluate.Rule) bool { return r.Name == g.Name }) {
 			continue
 		}
 		v.Suggestions = append(v.Suggestions, templates.AlertSuggestion{
@@ -103,7 +112,9 @@ func (p *common) alertRule(r evaluate.Rule, s evaluate.Status, now time.Time, hi
 func (p *common) alertFiring(f history.AlertFiring, hidden bool) templates.AlertFiring {
 	v := templates.AlertFiring{
 		ID: f.ID, Rule: f.RuleName, Subject: f.Subject, Start: micros(f.Start), End: micros(f.End),
-		AcknowledgedAt: micros(f.AcknowledgedAt), AcknowledgedBy: f.AcknowledgedBy,
+	}
+	if p.instant == nil || !f.AcknowledgedAt.After(p.instant.At) {
+		v.AcknowledgedAt, v.AcknowledgedBy = micros(f.AcknowledgedAt), f.AcknowledgedBy
 	}
 	var e alert.Evidence
 	if json.Unmarshal(f.Evidence, &e) != nil {

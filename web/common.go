@@ -187,7 +187,7 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 	switch {
 	case p.instant != nil:
 		l.Path = p.instant.Here
-	case p.times != nil && !p.bare && pg.status == 0:
+	case p.times != nil && !p.bare && pg.lasting && pg.status == 0:
 		l.LookBack = lookBack(l.Path)
 	}
 	if pg.static = pg.static || p.trace != nil; !pg.static {

@@ -29,6 +29,7 @@ type page struct {
 	title   string
 	section templates.Section
 	view    templates.View
+	lasting bool // as its route
 }
 
 // address is the URL of a page, taken apart.
@@ -47,6 +48,8 @@ type route struct {
 	load func(ctx context.Context, a address) (page, error)
 	// visit runs before a visitor gets the page, not before live updates. It may return a URL to go to instead.
 	visit func(ctx context.Context, a address) string
+	// lasting says that the page can show how it was. Others show what is inspected, counted or stored as it is now.
+	lasting bool
 }
 
 // match returns the address of a URL below the prefix, false if the URL is that of another kind of page.
@@ -103,7 +106,9 @@ func (p *pages) load(ctx context.Context, u *url.URL) (page, error) {
 		case !p.audience.Allows(rt.action): // the route has checked; should it be another than this page's, this has not
 			return page{}, &auth.Error{Status: http.StatusForbidden, Message: "You may not see this page."}
 		}
-		return rt.load(ctx, a)
+		pg, err := rt.load(ctx, a)
+		pg.lasting = rt.lasting
+		return pg, err
 	}
 	return page{}, unknown(templates.Problem{Title: "Not found", Message: "This page does not exist."})
 }

@@ -80,19 +80,19 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
 	p.settings = settings
 	list := []route{
-		{pattern: "/", action: auth.View, load: overview.load},
-		{pattern: "/tasks", action: auth.View, load: tasks.load},
-		{pattern: "/tasks/*", action: auth.View, load: task.load},
+		{pattern: "/", action: auth.View, lasting: true, load: overview.load},
+		{pattern: "/tasks", action: auth.View, lasting: true, load: tasks.load},
+		{pattern: "/tasks/*", action: auth.View, lasting: true, load: task.load},
 		{pattern: templates.WorkflowsPath, action: auth.View, load: workflows.load},
-		{pattern: templates.WorkflowsPath + "/*", action: auth.View, load: workflows.loadWorkflow},
-		{pattern: "/views", action: auth.View, load: p.views.load},
-		{pattern: "/failures", action: auth.View, load: p.failing.load},
-		{pattern: "/failures/{id}", action: auth.View, load: p.failing.loadGroup},
+		{pattern: templates.WorkflowsPath + "/*", action: auth.View, lasting: true, load: workflows.loadWorkflow},
+		{pattern: "/views", action: auth.View, lasting: true, load: p.views.load},
+		{pattern: "/failures", action: auth.View, lasting: true, load: p.failing.load},
+		{pattern: "/failures/{id}", action: auth.View, lasting: true, load: p.failing.loadGroup},
 		{pattern: "/duplicates", action: auth.ReadPayload, load: repeated.load},
 		{pattern: "/duplicates/rules", action: auth.ReadPayload, load: repeated.loadRules},
 		{pattern: "/duplicates/*", action: auth.ReadPayload, load: repeated.loadGroup},
-		{pattern: "/workers", action: auth.View, load: workers.load},
-		{pattern: "/workers/*", action: auth.View, load: workers.loadWorker, visit: workers.visit},
+		{pattern: "/workers", action: auth.View, lasting: true, load: workers.load},
+		{pattern: "/workers/*", action: auth.View, lasting: true, load: workers.loadWorker, visit: workers.visit},
 	}
 	if p.trace == nil { // which says how it is served nowhere
 		list = append(list, route{pattern: "/settings", action: auth.View, load: settings.load})
@@ -103,7 +103,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		list = append(list, route{pattern: appOutboxPath, action: auth.View, load: app.load}, route{pattern: appDeadPath, action: auth.View, load: app.loadDead})
 	}
 	if p.alerts != nil {
-		list = append(list, route{pattern: "/alerts", action: auth.View, load: (&alertPages{p.common}).load})
+		list = append(list, route{pattern: "/alerts", action: auth.View, lasting: true, load: (&alertPages{p.common}).load})
 	}
 	if p.commands == nil {
 		return list

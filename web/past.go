@@ -68,11 +68,6 @@ func (t *times) backend(past *view.Past, hides bool) Backend {
 	return b
 }
 
-// lasting reports whether a kind of page can show how it was: others show what is inspected, counted or stored as it is now.
-func (rt route) lasting() bool {
-	return slices.Contains([]string{"/", "/tasks", "/tasks/*", "/views", "/workers", "/workers/*", "/workflows/*"}, rt.pattern)
-}
-
 // servePast shows the page of an address with an instant.
 func (p *pages) servePast(w http.ResponseWriter, r *http.Request, rt route) {
 	q := r.URL.Query()
@@ -109,7 +104,7 @@ func (p *pages) servePast(w http.ResponseWriter, r *http.Request, rt route) {
 			Back: now.Href, BackText: now.Text,
 		}})
 		return
-	case !rt.lasting():
+	case !rt.lasting:
 		then.notLoaded(w, r, &problem{http.StatusBadRequest, templates.Problem{
 			Title: "Known only as it is now", Message: "Umbel does not keep how this page was.",
 		}})

@@ -87,10 +87,17 @@ func TestPagesShowTimesPast(t *testing.T) {
 			t.Errorf("%s: status %d without %q", query, w.Code, want)
 		}
 	}
-	for _, path := range []string{"/ops/failures?", "/ops/workflows?"} {
+	for _, path := range []string{"/ops/duplicates?", "/ops/workflows?"} {
+		if w := visit(t, h, strings.TrimSuffix(path, "?")); strings.Contains(w.Body.String(), "look-back") {
+			t.Errorf("%s offers to look back", path)
+		}
 		if w := visit(t, h, path+after(then)); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "does not keep how this page was") {
 			t.Errorf("%s then: status %d", path, w.Code)
 		}
+	}
+	w := visit(t, h, "/ops/failures?show=all&"+after(time.Minute))
+	if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "As of <time") || !strings.Contains(body, `href="/ops/failures/`) {
+		t.Errorf("failures then: status %d, or none is shown\n%s", w.Code, body)
 	}
 	for _, path := range []string{"/ops/workflows/task-03?", "/ops/workflows/task-03?tab=graph&", "/ops/workflows/task-03?tab=spacetime&"} {
 		w := visit(t, h, path+after(then))

@@ -63,11 +63,12 @@ type AlertUpdate struct {
 
 // AlertFilter selects firings for a list, newest first.
 type AlertFilter struct {
-	Open   bool  // that have not ended
-	Ended  bool  // that have
-	RuleID int64 // 0 is any
-	Before int64 // ID, 0 is from the newest
-	Limit  int   // 1 to 500
+	Open   bool      // that have not ended
+	Ended  bool      // that have
+	RuleID int64     // 0 is any
+	At     time.Time // Open and Ended as of then, without what began later; zero is now
+	Before int64     // ID, 0 is from the newest
+	Limit  int       // 1 to 500
 }
 
 // Alerts stores rules, firings, and the log of records that rules are judged by.

@@ -19,6 +19,8 @@ type FailureGroups interface {
 	// ResolveFailureGroup marks a group as resolved at a time, or reopens it if that is zero. A later failure
 	// reopens it, too. ErrNotFound if there is none.
 	ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error
+	// ResolvedFailures returns when groups were resolved last, of those that are or were until a later failure.
+	ResolvedFailures(ctx context.Context) (map[fingerprint.ID]time.Time, error)
 }
 
 // Bounds of failure groups.

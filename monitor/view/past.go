@@ -40,6 +40,7 @@ type Past struct {
 	whole    bool // counts are of all tasks
 	rates    Rates
 	doubts   []string
+	groups   groupsThen
 	lacks    []string // those about events
 }
 

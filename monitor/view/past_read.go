@@ -189,15 +189,15 @@ func (p *Past) DuplicateGroup(context.Context, history.DuplicateKey, int) (Dupli
 }
 
 // History returns the history, whose rollups end before the span that the instant divides.
-func (p *Past) History() History { return pastHistory{p.Reader.History(), p.at} }
+func (p *Past) History() History { return pastHistory{p.Reader.History(), p} }
 
 type pastHistory struct {
 	History
-	at int64
+	p *Past
 }
 
 func (h pastHistory) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
-	if end := time.UnixMicro(h.at).Truncate(r.Span); r.To.After(end) {
+	if end := time.UnixMicro(h.p.at).Truncate(r.Span); r.To.After(end) {
 		r.To = end
 	}
 	return h.History.Rollups(ctx, r, f)

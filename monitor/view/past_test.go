@@ -87,6 +87,14 @@ func TestThePastIsWhatWasSeen(t *testing.T) {
 		if diff := cmp.Diff(m.failures, all(t, then, failed), same); diff != "" {
 			t.Errorf("failures of moment %d (-then +now):\n%s", i, diff)
 		}
+		groups, err := past.History().FailureGroups(t.Context(), history.FailureRequest{Limit: 500, Now: m.at})
+		n := 0
+		for _, g := range groups.Groups {
+			n += g.Count.N
+		}
+		if err != nil || n != len(m.failures) {
+			t.Errorf("groups of moment %d: %d failures, %v; want %d", i, n, err, len(m.failures))
+		}
 		for _, want := range m.all {
 			if got, err := past.Task(t.Context(), want.ID); err != nil || !cmp.Equal(want, got, same) {
 				t.Errorf("task %s of moment %d: %v\n%s", want.ID, i, err, cmp.Diff(want, got, same))

@@ -19,6 +19,7 @@ func alerts() map[string]func(storeTest) {
 		"Updates of alerts are written whole or not":        storeTest.alertUpdates,
 		"The log of alerts is read in order, and bounded":   storeTest.alertRecords,
 		"Firings come newest first, page by page":           storeTest.alertFirings,
+		"Firings are known as of an instant":                storeTest.alertFiringsThen,
 		"Whoever acknowledges an alert first is remembered": storeTest.alertAcknowledged,
 	}
 }
@@ -233,6 +234,30 @@ func (c storeTest) alertFirings() {
 	c.updateAlerts(history.AlertUpdate{At: alertStart().Add(history.AlertFiringRetention + time.Minute)})
 	if left := c.firings(history.AlertFilter{Limit: 10}); len(left) != 1 || left[0].Subject != "6" {
 		c.Errorf("firings after their time = %+v, want the one that goes on", left)
+	}
+}
+
+func (c storeTest) alertFiringsThen() {
+	r := c.saveAlertRule("a")
+	minute := func(n int) time.Time { return alertStart().Add(time.Duration(n) * time.Minute) }
+	began := func(n int) []history.AlertFiring {
+		return []history.AlertFiring{{RuleID: r.ID, Subject: strconv.Itoa(n), Start: minute(n)}}
+	}
+	c.updateAlerts(history.AlertUpdate{At: minute(1), Began: began(1)})
+	c.updateAlerts(history.AlertUpdate{At: minute(2), Began: began(2)})
+	c.updateAlerts(history.AlertUpdate{At: minute(3), Ended: []int64{c.firings(history.AlertFilter{Limit: 10})[1].ID}})
+	for n, want := range []string{"open  ended ", "open 1 ended ", "open 21 ended ", "open 2 ended 1", "open 2 ended 1"} {
+		got := "open "
+		for _, f := range c.firings(history.AlertFilter{Open: true, At: minute(n), Limit: 10}) {
+			got += f.Subject
+		}
+		got += " ended "
+		for _, f := range c.firings(history.AlertFilter{Ended: true, At: minute(n), Limit: 10}) {
+			got += f.Subject
+		}
+		if got != want {
+			c.Errorf("at minute %d: %s, want %s", n, got, want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -79,11 +80,16 @@ func (d *DB) AlertFirings(ctx context.Context, f history.AlertFilter) (firings [
 	defer annotate(&err, "read firings of alerts")
 	query := `SELECT firing, rule, name, subject, began, ended, value, evidence, notified, acked, acked_by FROM alert_firings WHERE 1`
 	var args []any
+	at := int64(math.MaxInt64)
+	if !f.At.IsZero() {
+		at = f.At.UnixMicro()
+		query, args = query+` AND began <= ?`, append(args, at)
+	}
 	if f.Open {
-		query += ` AND ended IS NULL`
+		query, args = query+` AND (ended IS NULL OR ended > ?)`, append(args, at)
 	}
 	if f.Ended {
-		query += ` AND ended IS NOT NULL`
+		query, args = query+` AND ended <= ?`, append(args, at)
 	}
 	if f.RuleID != 0 {
 		query, args = query+` AND rule = ?`, append(args, f.RuleID)

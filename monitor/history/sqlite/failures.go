@@ -62,6 +62,20 @@ func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time
 	return notFound(err)
 }
 
+// ResolvedFailures returns when groups were resolved last.
+func (d *DB) ResolvedFailures(ctx context.Context) (resolved map[fingerprint.ID]time.Time, err error) {
+	defer annotate(&err, "read resolved failures")
+	resolved = make(map[fingerprint.ID]time.Time)
+	err = eachRow(ctx, d.read, `SELECT failure, resolved FROM failures WHERE resolved IS NOT NULL`, nil, func(rows *sql.Rows) error {
+		var id fingerprint.ID
+		var at int64
+		err := rows.Scan(&id, &at)
+		resolved[id] = time.UnixMicro(at).UTC()
+		return err
+	})
+	return resolved, err
+}
+
 // sweepFailures removes groups without tasks, except recently resolved ones.
 func (d *DB) sweepFailures(ctx context.Context) (err error) {
 	defer annotate(&err, "remove failure groups without tasks")
