@@ -53,6 +53,8 @@ func TestFlowerSignInThroughProvider(t *testing.T) {
 		"OktaLoginHandler":   {"okta", "FLOWER_OAUTH2_OKTA_BASE_URL"},
 		"GitLabLoginHandler": {"gitlab", "FLOWER_GITLAB_OAUTH_DOMAIN"},
 		"GithubLoginHandler": {"github", "FLOWER_GITHUB_OAUTH_DOMAIN"},
+		// Flower has no option for another address of Google.
+		"GoogleAuth2LoginHandler": {"google", "UMBEL_ISSUER"},
 	} {
 		for allowed, want := range map[string]int{".*@example.com": http.StatusOK, "bob@example.com": http.StatusUnauthorized} {
 			t.Run(class+" "+allowed, func(t *testing.T) {

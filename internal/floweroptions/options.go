@@ -38,7 +38,7 @@ func Options() []Option {
 		{Name: "port", Kind: Int, Effect: "The port of `--listen`. 0 picks a free one. A value like `tcp://…`, as Kubernetes sets it, is ignored."},
 		{Name: "unix_socket", Effect: "`--listen unix:PATH`. The socket has mode 0600; Flower's has 0777."},
 		{Name: "url_prefix", Effect: "`--prefix`."},
-		{Name: "xheaders", Kind: Bool, Ignored: true, Effect: "Ignored: it would believe headers that any client can write. `--trusted-proxies` names the proxies to believe."},
+		{Name: "xheaders", Kind: Bool, Ignored: true, Effect: "Ignored: it would believe headers that any client can write. `X-Forwarded-For` and `X-Forwarded-Proto` of proxies on this machine are believed without it; `--trusted-proxies` names others."},
 		{Name: "certfile", Effect: "`--https-cert`. Requires `keyfile`."},
 		{Name: "keyfile", Effect: "`--https-key`. Requires `certfile`."},
 		{Name: "ca_certs", Effect: "`--https-client-ca`: clients must present a certificate. Requires `certfile` and `keyfile`."},
