@@ -224,7 +224,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		return err
 	}
 	if d.locks != nil {
-		watcher, err = locks.New(locks.Options{Source: d.locks, Tasks: reader, Rollups: d.history, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL})
+		watcher, err = locks.New(locks.Options{Source: d.locks, Tasks: reader, Rollups: d.history, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL, Redactor: redactor})
 		if err != nil {
 			return err
 		}

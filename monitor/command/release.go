@@ -2,6 +2,7 @@ package command
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
@@ -57,7 +58,7 @@ func (s *Service) findLock(ctx context.Context, key string) (locks.Lock, error) 
 		return l, &Error{Kind: Conflict, Message: "the lock cannot be read: " + err.Error()}
 	case !ok:
 		return l, &Error{Kind: NotFound, Field: "key", Message: "there is no such lock: it was released or has expired"}
-	case l.Problem != "" && (len(l.Value) >= locks.MaxValue || l.Value == ""):
+	case l.Problem != "" && (len(l.Seen().Value) >= locks.MaxValue || l.Value == ""):
 		return l, &Error{Kind: Conflict, Field: "key", Message: "the key cannot be released here, since its value cannot be compared"}
 	}
 	return l, nil
@@ -77,8 +78,9 @@ func (s *Service) Release(ctx context.Context, caller Caller, r ReleaseRequest) 
 		case r.Confirm != v.Confirm:
 			return &Error{Field: "confirm", Message: "confirm must be " + v.Confirm}
 		}
+		d.target = "key " + l.Key
 		seen := l.Seen()
-		c, err := newCommand(kindRelease, d.target, releasePayload{Key: seen.Key, Value: seen.Value, ExpiresAt: seen.ExpiresAt, Holder: seen.Holder})
+		c, err := newCommand(kindRelease, d.target, releasePayload{Shown: l.Key, Key: seen.Key, Value: seen.Value, ExpiresAt: seen.ExpiresAt, Holder: seen.Holder})
 		c.Target, c.Summary, c.TaskID, c.ExpiresAt = d.target, v.Summary, seen.Holder, s.now().Add(defaultExpires)
 		d.commands, d.warnings = []history.Command{c}, v.Warnings
 		d.detail = map[string]any{"name": l.Name, "state": l.State, "holder": seen.Holder, "warnings": v.Warnings}
@@ -97,7 +99,12 @@ func (s *Service) release(ctx context.Context, p releasePayload) (relay.Sent, er
 		return relay.Sent{}, relay.Elsewhere(err)
 	}
 	answer := history.Reply{Node: "redis", At: s.now(), OK: outcome == locks.Released, Text: outcomeWords(outcome)}
-	return relay.Sent{Replies: func(_ context.Context, report func([]history.Reply)) bool {
+	p.Key, p.Value = p.Shown, ""
+	kept, err := json.Marshal(p)
+	if err != nil {
+		return relay.Sent{}, fmt.Errorf("%w: write payload: %w", relay.ErrPermanent, err)
+	}
+	return relay.Sent{Payload: kept, Replies: func(_ context.Context, report func([]history.Reply)) bool {
 		report([]history.Reply{answer})
 		return true
 	}}, nil
@@ -122,6 +129,7 @@ func outcomeWords(o locks.Outcome) string {
 
 // releasePayload is the payload of a release.
 type releasePayload struct {
+	Shown     string    `json:"shown,omitempty"` // Key as locks.Lock has it
 	Key       string    `json:"key"`
 	Value     string    `json:"value"`
 	ExpiresAt time.Time `json:"expires_at,omitzero"`

@@ -8,13 +8,13 @@ import (
 
 // Lock is one lock and what is known of it. Zero times are unknown.
 type Lock struct {
-	Key         string
+	Key         string // as in Redis or, if a part of it was redacted, with a mark that tells it from others, which Find understands
 	Kind        Kind
 	Name        string // of the task, empty if unknown
 	Fingerprint string // of the call, empty if the key holds none
 	State       State
 	Problem     string // why the value tells nothing, as a sentence; empty if it does
-	Value       string // as stored, at most MaxValue bytes
+	Value       string // as stored, redacted, at most MaxValue bytes
 
 	FirstSeenAt time.Time
 	AcquiredAt  time.Time // when it was taken, or completed
@@ -31,6 +31,8 @@ type Lock struct {
 	Gone time.Time
 	// Version names what was seen: its value, expiry and holder. A release asks for it.
 	Version string
+
+	stored Entry // as in Redis
 }
 
 // Sources of AcquiredAt.

@@ -55,10 +55,11 @@ type tracker struct {
 	// lockless are running tasks whose locks are not among the records, by the key that they should have.
 	lockless map[string]state.Task
 	full     bool
+	secret   []byte
 }
 
 func newTracker(o Options) *tracker {
-	return &tracker{options: o, records: make(map[string]*record), gone: make(map[string]*record), calls: make(map[string]call), runs: make(map[string]runTime), lockless: make(map[string]state.Task)}
+	return &tracker{options: o, secret: newSecret(), records: make(map[string]*record), gone: make(map[string]*record), calls: make(map[string]call), runs: make(map[string]runTime), lockless: make(map[string]state.Task)}
 }
 
 // read reads all locks that are known, looks for others, and finds out who holds them.
@@ -266,6 +267,7 @@ func (t *tracker) secondRun(r *record) string {
 
 // find reads one lock.
 func (t *tracker) find(ctx context.Context, key string) (Lock, bool, error) {
+	key = t.storedKey(key)
 	keep := t.records[key] != nil || len(t.records) < MaxLocks
 	if err := t.update(ctx, []string{key}); err != nil {
 		return Lock{}, false, err
@@ -286,7 +288,7 @@ func (t *tracker) find(ctx context.Context, key string) (Lock, bool, error) {
 // lock returns what is known of a record.
 func (t *tracker) lock(r *record, now time.Time) Lock {
 	l := Lock{
-		Key: r.entry.Key, Kind: r.id.kind, Name: r.id.name, Fingerprint: r.id.fingerprint, State: r.content.state, Value: r.entry.Value,
+		Key: t.keyShown(r), stored: r.entry, Kind: r.id.kind, Name: r.id.name, Fingerprint: r.id.fingerprint, State: r.content.state, Value: t.options.Redactor.Text(r.entry.Value),
 		FirstSeenAt: r.firstSeen, ExpiresAt: r.expiresAt, Persistent: r.expiresAt.IsZero(), Holder: r.holder, RunP99: r.p99, Gone: r.goneAt,
 	}
 	switch {

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -40,6 +41,7 @@ type Options struct {
 	// follows from them where its task does not tell.
 	LockTTL, CompletionTTL time.Duration
 	Every                  time.Duration // 3 s if zero
+	Redactor               *redact.Redactor
 	Now                    func() time.Time
 }
 
@@ -150,7 +152,7 @@ func (w *Watcher) Changed() <-chan struct{} {
 	return w.changed
 }
 
-// Find reads one lock now. It is false if there is none.
+// Find reads one lock now, by its key as in Redis or as in Lock. It is false if there is none.
 func (w *Watcher) Find(ctx context.Context, key string) (Lock, bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, passTimeout)
 	defer cancel()
@@ -169,7 +171,7 @@ func (w *Watcher) Release(ctx context.Context, seen Seen) (Outcome, error) {
 		return "", err
 	case !ok:
 		return Gone, nil
-	case l.Value != seen.Value:
+	case l.stored.Value != seen.Value:
 		return Changed, nil
 	case l.holderID() != seen.Holder:
 		return OtherHolder, nil
@@ -192,7 +194,7 @@ type Seen struct {
 
 // Seen returns what a release of l needs.
 func (l *Lock) Seen() Seen {
-	return Seen{Key: l.Key, Value: l.Value, ExpiresAt: l.ExpiresAt, Holder: l.holderID()}
+	return Seen{Key: l.stored.Key, Value: l.stored.Value, ExpiresAt: l.ExpiresAt, Holder: l.holderID()}
 }
 
 func (l *Lock) holderID() string {

@@ -16,6 +16,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency"
 	"github.com/umbelhq/umbel/monitor/locks"
+	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
 )
@@ -39,7 +40,7 @@ func watch(t *testing.T) *scene {
 	t.Helper()
 	s := &scene{t: t, cluster: state.New(state.Options{}), Memory: locks.NewMemory(locks.DefaultPatterns(), time.Now)}
 	var err error
-	s.Watcher, err = locks.New(locks.Options{Source: s, Tasks: s, Rollups: s})
+	s.Watcher, err = locks.New(locks.Options{Source: s, Tasks: s, Rollups: s, Redactor: redact.Default()})
 	if err != nil {
 		t.Fatal(err)
 	}
