@@ -24,6 +24,7 @@ func workerScenes() map[string]scene {
 		"worker-stopping": tab(workerAt(3, templates.TabHistory)),
 		"worker-no-reply": tab(workerNoReply()),
 		"worker-stuck":    tab(workerStuck()),
+		"worker-offset":   tab(workerOffset()),
 	}
 	for t, v := range workerTabs() {
 		list["worker-"+string(t)] = tab(v)
@@ -57,6 +58,17 @@ func workerAt(i int, t templates.WorkerTab) templates.Worker {
 			templates.TabSystem, templates.TabClock, templates.TabCommands,
 		},
 	}
+}
+
+// workerOffset has a clock that is behind, by bounds that have begun anew once.
+func workerOffset() templates.Worker {
+	v := workerAt(0, templates.TabClock)
+	off := state.ClockOffset{Low: -3_602_500_000, High: -3_599_400_000}
+	v.Worker.ClockOffset, v.Worker.ClockOffsetMicros = &off, new(int64(-3_600_950_000))
+	v.Clock.History = []state.OffsetPoint{
+		{At: noon - 600*second, Offset: state.ClockOffset{Low: -5_000, High: state.OpenHigh}}, {At: noon - 300*second, Offset: off}, {At: noon, Offset: off},
+	}
+	return v
 }
 
 func workerMissing() templates.Worker {

@@ -10,6 +10,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/metrics"
 	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/loss"
 )
 
 // taskMessages are the events of n tasks in turns of 8, as workers send them, from many workers and of many names, with 170 bytes
@@ -38,19 +39,22 @@ func taskMessages(n, workers, names int) [][]byte {
 	return list
 }
 
-// BenchmarkShares measures what redaction and metrics cost of scan, clock and fold, in the same run and in turns, so that a busy
-// machine slows all of them down: medians of batches. Nothing matches a rule.
+// BenchmarkShares measures what redaction, metrics, the detection of losses and the offsets of clocks cost of scan, clock and fold, in
+// the same run and in turns, so that a busy machine slows all of them down: medians of batches. Nothing matches a rule. Offsets are
+// the difference to a fold of events without a time of receipt, which bound no clock.
 func BenchmarkShares(b *testing.B) {
 	for _, workers := range []int{4, 200} {
 		b.Run(fmt.Sprintf("workers=%d", workers), func(b *testing.B) {
 			messages := taskMessages(20_000, workers, 20)
 			redactor, recorder := redact.Default(), metrics.New(metrics.Options{})
 			events, changes := make([]state.Event, 0, 120), make([]state.Change, 120)
-			var took [4][]float64 // by part and batch, ns
+			var took [7][]float64 // by part and batch, ns
 			b.ReportAllocs()
 			b.ResetTimer()
 			for range b.N {
-				c := state.New(state.Options{})
+				c, offsets := state.New(state.Options{}), false
+				folds := [2]*state.Cluster{state.New(state.Options{}), state.New(state.Options{})}
+				var lost loss.Detector
 				var d celery.Decoder
 				for batch := range slices.Chunk(messages, cap(events)) { // few reads of the clock, which is slow on some machines
 					begun := time.Now()
@@ -76,11 +80,36 @@ func BenchmarkShares(b *testing.B) {
 						recorder.Add(&events[i], &changes[i])
 					}
 					lap(3)
+					for i := range events {
+						lost.Add(&events[i], changes[i])
+					}
+					lap(4)
+					offsets = !offsets // the second of two equal folds finds the events in the cache
+					for _, bounded := range []bool{offsets, !offsets} {
+						part := 5
+						for i := range events {
+							events[i].ReceivedMicros = 0
+						}
+						if bounded {
+							part = 6
+							for i := range events {
+								events[i].ReceivedMicros = events[i].Micros + 5_000
+							}
+						}
+						c := folds[part-5]
+						begun = time.Now()
+						for i := range events {
+							c.Apply(&events[i])
+						}
+						lap(part)
+					}
 				}
 			}
 			ingest := median(took[0]) + median(took[2])
 			b.ReportMetric(100*median(took[1])/ingest, "%redaction")
 			b.ReportMetric(100*median(took[3])/ingest, "%metrics")
+			b.ReportMetric(100*median(took[4])/ingest, "%losses")
+			b.ReportMetric(100*(median(took[6])-median(took[5]))/ingest, "%offsets")
 			b.ReportMetric(ingest/float64(cap(events)), "ns/event")
 		})
 	}
