@@ -162,7 +162,7 @@ func (r *replay) summarize(out io.Writer, h *trace.Header, end time.Time, cut bo
 
 // missing counts the attempts of which an end was seen, and not what came before it.
 func (r *replay) missing() (received, started int) {
-	for t, _ := range r.newest() { //nolint:errcheck // the cluster is in memory
+	for t := range r.newest() { //nolint:errcheck // the cluster is in memory
 		for _, e := range t.Executions {
 			if e.SucceededAt == 0 && e.FailedAt == 0 && e.RetriedAt == 0 {
 				continue
