@@ -198,10 +198,10 @@ func (p *forms) alertFields(v url.Values) []templates.Input {
 		hint = "Separated by commas: " + strings.Join(names, ", ") + "."
 	}
 	limit := "Tasks, percent or seconds."
-	switch kind {
-	case alert.StuckQueue:
+	if kind == alert.StuckQueue {
 		limit = "Messages that may wait."
-	case alert.ClockOffset:
+	}
+	if kind == alert.ClockOffset {
 		limit = "Seconds that the clock may be ahead or behind."
 	}
 	query := "Names, workers and queues, such as name:billing.*. Empty is all."

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -247,14 +248,14 @@ func (c storeTest) alertFiringsThen() {
 	c.updateAlerts(history.AlertUpdate{At: minute(2), Began: began(2)})
 	c.updateAlerts(history.AlertUpdate{At: minute(3), Ended: []int64{c.firings(history.AlertFilter{Limit: 10})[1].ID}})
 	for n, want := range []string{"open  ended ", "open 1 ended ", "open 21 ended ", "open 2 ended 1", "open 2 ended 1"} {
-		got := "open "
-		for _, f := range c.firings(history.AlertFilter{Open: true, At: minute(n), Limit: 10}) {
-			got += f.Subject
+		subjects := func(f history.AlertFilter) (list []string) {
+			f.At, f.Limit = minute(n), 10
+			for _, v := range c.firings(f) {
+				list = append(list, v.Subject)
+			}
+			return list
 		}
-		got += " ended "
-		for _, f := range c.firings(history.AlertFilter{Ended: true, At: minute(n), Limit: 10}) {
-			got += f.Subject
-		}
+		got := "open " + strings.Join(subjects(history.AlertFilter{Open: true}), "") + " ended " + strings.Join(subjects(history.AlertFilter{Ended: true}), "")
 		if got != want {
 			c.Errorf("at minute %d: %s, want %s", n, got, want)
 		}
