@@ -91,6 +91,9 @@ func (p *duplicatePages) loadGroup(ctx context.Context, a address) (page, error)
 
 // of returns the group that a task is in, nil if it is in none or that cannot be read.
 func (p *duplicatePages) of(ctx context.Context, id string) *view.DuplicateGroup {
+	if !p.audience.Payload {
+		return nil
+	}
 	g, err := p.backend.DuplicateGroup(ctx, history.DuplicateKey{TaskID: id}, 1)
 	if err == nil && len(g.Tasks) > 0 && g.Tasks[0].CallID.Known() {
 		g, err = p.backend.DuplicateGroup(ctx, history.DuplicateKey{Call: g.Tasks[0].CallID}, judgedTasks)
