@@ -1,6 +1,8 @@
 package templates
 
 import (
+	"strings"
+
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/trace"
@@ -23,9 +25,9 @@ func (t *Trace) more() string {
 	if !t.Payload {
 		text += ", without arguments, results and the messages of exceptions"
 	}
-	text += ". "
+	sentences := []string{text + ". "}
 	for _, d := range t.Doubts {
-		text += "Approximate: " + d + ". "
+		sentences = append(sentences, "Approximate: "+d+". ")
 	}
-	return text
+	return strings.Join(sentences, "")
 }
