@@ -2,7 +2,6 @@ package templates
 
 import (
 	"strings"
-
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/trace"
