@@ -36,7 +36,7 @@ func guideFamilies(tb testing.TB) []string {
 
 func TestGuideListsEveryMetric(t *testing.T) {
 	t.Parallel()
-	d := start(t, nil, "demo")
+	d := start(t, nil, "demo", "--otlp-endpoint", "http://127.0.0.1:1")
 	want := guideFamilies(t)
 	eventually(t, timeout, func() error { // rates are known after two polls
 		_, body := d.fetch(t, "metrics")
