@@ -67,6 +67,9 @@ type beat struct {
 // paced reports whether heartbeats come at their own pace.
 func (b *beat) paced() bool { return b.After >= 2 && b.Micros-b.First.Micros >= minPaced }
 
+// confirming reports whether so many have come at their own pace that they are no backlog of a process that has ended.
+func (b *beat) confirming() bool { return b.paced() && b.After >= minConfirming }
+
 // add takes in an event of the process with that number, sent by the worker itself. online reports that the process began.
 func (o *offset) add(e *Event, process int64, online bool) {
 	if e.Retimed || e.ReceivedMicros == 0 {
@@ -79,17 +82,13 @@ func (o *offset) add(e *Event, process int64, online bool) {
 		return
 	}
 	at := moment{e.Clock, e.Micros, e.ReceivedMicros}
-	if e.Clock > o.Latest.Clock {
-		if o.Latest.Clock != 0 && e.Micros < o.Latest.Micros-offsetJitter {
-			o.set(e.Clock)
-		}
-		o.Latest = at
-	}
 	if e.Kind == WorkerHeartbeat || e.Kind == WorkerOnline {
 		o.pace(at)
-		o.confirm()
 	}
-	o.raise(bound{e.Micros - e.ReceivedMicros - offsetRounding, e.ReceivedMicros, e.Clock})
+	if o.follows(at) {
+		o.confirm()
+		o.raise(bound{e.Micros - e.ReceivedMicros - offsetRounding, e.ReceivedMicros, e.Clock})
+	}
 	if e.forced() && e.Clock != 0 && !o.repeated(at) {
 		if len(o.forced) == maxProbes {
 			o.forced = slices.Delete(o.forced, 0, 1)
@@ -98,6 +97,24 @@ func (o *offset) add(e *Event, process int64, online bool) {
 		o.match()
 	}
 	o.note(e.ReceivedMicros)
+}
+
+// follows takes in the order of an event among those of its process, and reports whether it is one of them. One with a greater
+// clock and an earlier timestamp may be late, of a process that has ended, with the same pid: that the clock was set back
+// is known when heartbeats like it have come at their own pace.
+func (o *offset) follows(at moment) bool {
+	if at.Clock <= o.Latest.Clock {
+		return true
+	}
+	if o.Latest.Clock != 0 && at.Micros < o.Latest.Micros-offsetJitter {
+		if h := o.Heartbeat; h.moment != at || !h.confirming() || h.First.Clock <= o.Latest.Clock {
+			return false
+		}
+		o.set(at.Clock)
+		o.pace(at)
+	}
+	o.Latest = at
+	return true
 }
 
 // restart forgets what was known of another process.
@@ -214,7 +231,7 @@ func (o *offset) bound(at moment, p ClockProbe) {
 // confirm takes in an upper bound that was put aside, far below the present one, once heartbeats come at their own pace and do
 // not contradict it: those of a process that has ended may have come late, and seem to be of a probe of the next one.
 func (o *offset) confirm() {
-	if !o.Claim.known() || !o.Heartbeat.paced() || o.Heartbeat.After < minConfirming || o.Heartbeat.First.Received < o.Claim.At {
+	if !o.Claim.known() || !o.Heartbeat.confirming() || o.Heartbeat.First.Received < o.Claim.At {
 		return
 	}
 	high := o.Claim

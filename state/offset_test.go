@@ -68,6 +68,23 @@ func TestClockOffset(t *testing.T) {
 	}
 }
 
+// TestAClockThatIsSetBackIsMarked has heartbeats of a process with greater clocks and earlier timestamps, at their own pace.
+func TestAClockThatIsSetBackIsMarked(t *testing.T) {
+	t.Parallel()
+	c := state.New(state.Options{})
+	for i := range 20 {
+		ahead := 0.0
+		if i >= 10 {
+			ahead = -60
+		}
+		apply(c, clocked(heartbeat(10, float64(2*i)), ahead, 0.01))
+		w, _ := c.Worker("w1")
+		if marked := w.ClockSetAt != 0; marked != (i >= 14) {
+			t.Errorf("heartbeat %d: marked %t; want it from the fifth one on after the clock was set", i, marked)
+		}
+	}
+}
+
 func TestClockOffsetSurvivesARestartAndAClockThatIsSet(t *testing.T) {
 	t.Parallel()
 	const hour = 3600
