@@ -83,7 +83,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: "/", action: auth.View, lasting: true, load: overview.load},
 		{pattern: "/tasks", action: auth.View, lasting: true, load: tasks.load},
 		{pattern: "/tasks/*", action: auth.View, lasting: true, load: task.load},
-		{pattern: templates.WorkflowsPath, action: auth.View, load: workflows.load},
+		{pattern: templates.WorkflowsPath, action: auth.View, lasting: true, load: workflows.load},
 		{pattern: templates.WorkflowsPath + "/*", action: auth.View, lasting: true, load: workflows.loadWorkflow},
 		{pattern: "/views", action: auth.View, lasting: true, load: p.views.load},
 		{pattern: "/failures", action: auth.View, lasting: true, load: p.failing.load},

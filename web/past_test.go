@@ -87,7 +87,7 @@ func TestPagesShowTimesPast(t *testing.T) {
 			t.Errorf("%s: status %d without %q", query, w.Code, want)
 		}
 	}
-	for _, path := range []string{"/ops/duplicates?", "/ops/workflows?"} {
+	for _, path := range []string{"/ops/duplicates?", "/ops/settings?"} {
 		if w := visit(t, h, strings.TrimSuffix(path, "?")); strings.Contains(w.Body.String(), "look-back") {
 			t.Errorf("%s offers to look back", path)
 		}
@@ -98,6 +98,9 @@ func TestPagesShowTimesPast(t *testing.T) {
 	w := visit(t, h, "/ops/failures?show=all&"+after(time.Minute))
 	if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "As of <time") || !strings.Contains(body, `href="/ops/failures/`) {
 		t.Errorf("failures then: status %d, or none is shown\n%s", w.Code, body)
+	}
+	if w := visit(t, h, "/ops/workflows?"+after(time.Minute)); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "As of <time") {
+		t.Errorf("workflows then: status %d", w.Code)
 	}
 	for _, path := range []string{"/ops/workflows/task-03?", "/ops/workflows/task-03?tab=graph&", "/ops/workflows/task-03?tab=spacetime&"} {
 		w := visit(t, h, path+after(then))
@@ -157,7 +160,7 @@ func TestTheAPIAnswersForTimesPast(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v1/tasks?at=soon":                         "At must be a time such as",
 		"/api/v1/workers?at=2030-01-01T00:00:00Z":       "At is in the future.",
-		"/api/v1/workflows?" + after(time.Second):       "known only as it is now",
+		"/api/v1/duplicates?" + after(time.Second):      "known only as it is now",
 		"/api/v1/tasks/task-29?" + after(5*time.Second): "",
 	} {
 		if w := visit(t, all, path); w.Code < 400 || w.Code >= 500 || !strings.Contains(w.Body.String(), want) {
@@ -173,7 +176,7 @@ func pastPages(t *testing.T) (pages []string) {
 	s.stop()
 	s.options = func(o *web.Options) { withPast(t, o) }
 	s.start()
-	for _, path := range []string{"/", "/workflows/task-03", "/workflows"} {
+	for _, path := range []string{"/", "/workflows/task-03", "/settings"} {
 		pages = append(pages, "http://"+s.address+s.prefix+path+"?"+after(10500*time.Millisecond))
 	}
 	return pages

@@ -21,6 +21,9 @@ type WorkflowRequest struct {
 	Status workflow.Status // empty is all
 	Before int64           // WorkflowPage.Next of the page before; 0 is the first page
 	Limit  int             // 1 to 500
+	// Begun selects those of which a task with that root was received by then, µs since 1970 UTC; 0 is all. It leaves out
+	// what was sent more than a minute later by the clock of the sender. The summaries are those of now.
+	Begun int64
 }
 
 // WorkflowPage is a page of the list.

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -129,53 +128,6 @@ func (p *Past) Count(_ context.Context, q query.Query) (history.Count, error) {
 		return history.Count{}, ErrNotPast
 	}
 	return history.Count{N: p.counts.Tasks, Exact: p.whole}, nil
-}
-
-// Workflow returns the tasks of a root as they were, or history.ErrNotFound if none was known. Of more than workflow.MaxTasks
-// it returns those that changed first.
-func (p *Past) Workflow(ctx context.Context, root string) (workflow.Workflow, error) {
-	l := workflowTasks{ids: make(map[string]bool)}
-	add := func(t *state.Task) {
-		if l.ids[t.ID] || t.ID != root && (t.RootID == nil || *t.RootID != root) {
-			return
-		}
-		if held, ok := p.cluster.Task(t.ID); ok { // which knows of workers
-			t = &held
-		}
-		l.add(t)
-	}
-	for i := range p.divided {
-		add(&p.divided[i])
-	}
-	r, stored := state.Reader{Until: p.at}, 0
-	total, err := p.store.WorkflowTasks(ctx, root, workflow.MaxTasks, func(id string, events []byte) error {
-		stored++
-		if _, newer := p.unsaved[id]; newer || l.ids[id] {
-			return nil
-		}
-		t, err := r.Task(id, events)
-		if errors.Is(err, state.ErrUnknownYet) {
-			return nil
-		}
-		if err == nil {
-			add(&t)
-		}
-		return err
-	})
-	if err != nil {
-		return workflow.Workflow{}, err
-	}
-	if len(l.tasks) == 0 {
-		return workflow.Workflow{}, history.ErrNotFound
-	}
-	w := workflow.Assemble(root, l.tasks)
-	w.AtLeast = total > stored || len(l.ids) > len(l.tasks)
-	return w, nil
-}
-
-// Workflows returns ErrNotPast.
-func (p *Past) Workflows(context.Context, history.WorkflowRequest) (history.WorkflowPage, error) {
-	return history.WorkflowPage{}, ErrNotPast
 }
 
 // Duplicates returns ErrNotPast.

@@ -24,7 +24,7 @@ const paramAt = "at"
 func lasting(id string) bool {
 	return slices.Contains([]string{
 		"list-tasks", "get-task", "list-task-events", "export-tasks", "list-workers", "get-worker", "get-overview", "get-series",
-		"get-workflow", "export-workflow", "list-failures", "get-failure",
+		"list-workflows", "get-workflow", "export-workflow", "list-failures", "get-failure",
 	}, id)
 }
 

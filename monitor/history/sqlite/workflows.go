@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/workflow"
@@ -21,6 +22,11 @@ func (d *DB) Workflows(ctx context.Context, r history.WorkflowRequest) (page his
 	}
 	if r.Before != 0 {
 		where, args = where+` AND workflow < ?`, append(args, r.Before)
+	}
+	if r.Begun != 0 {
+		where += ` AND ifnull(first, 0) <= ?
+			AND EXISTS (SELECT 1 FROM tasks WHERE root = workflows.root AND ifnull(first_receipt, 0) <= ?)`
+		args = append(args, r.Begun+time.Minute.Microseconds(), r.Begun)
 	}
 	args = append(args, r.Limit+1)
 	var last int64
