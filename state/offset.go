@@ -36,6 +36,8 @@ type offset struct {
 	Claim     bound  // upper one that is not confirmed
 	Latest    moment // event with the greatest raw clock
 	Heartbeat beat   // newest one
+	Seen      int64  `json:",omitempty"` // local time from which on the process is known to have run
+	Ran       int64  `json:",omitempty"` // local time at which it ran still, by an upper bound
 	History   offsetHistory
 
 	Probes []probe  `json:",omitempty"` // newest ones, oldest first
@@ -88,6 +90,7 @@ func (o *offset) add(e *Event, process int64, online bool) {
 	if o.follows(at) {
 		o.confirm()
 		o.raise(bound{e.Micros - e.ReceivedMicros - offsetRounding, e.ReceivedMicros, e.Clock})
+		o.run(at)
 	}
 	if e.forced() && e.Clock != 0 && !o.repeated(at) {
 		if len(o.forced) == maxProbes {
@@ -95,6 +98,7 @@ func (o *offset) add(e *Event, process int64, online bool) {
 		}
 		o.forced = append(o.forced, at)
 		o.match()
+		o.loosely(at)
 	}
 	o.note(e.ReceivedMicros)
 }
@@ -117,6 +121,20 @@ func (o *offset) follows(at moment) bool {
 	return true
 }
 
+// run records when the process ran: before an event of it was received, and after the event was sent at the earliest.
+func (o *offset) run(at moment) {
+	if o.Seen == 0 {
+		o.Seen = at.Received
+	}
+	if o.High.known() {
+		sent := at.Micros - o.High.Micros - drift(at.Received-o.High.At)
+		if sent > o.Ran {
+			o.Ran = sent
+			o.match()
+		}
+	}
+}
+
 // restart forgets what was known of another process.
 func (o *offset) restart(process int64) {
 	h := o.History
@@ -132,7 +150,7 @@ func (o *offset) restart(process int64) {
 // set records that the worker's clock was set by the time of an event.
 func (o *offset) set(clock int64) {
 	o.Since, o.Low, o.High, o.Claim = clock, bound{}, bound{}, bound{}
-	o.Latest, o.Heartbeat = moment{}, beat{}
+	o.Latest, o.Heartbeat, o.Ran = moment{}, beat{}, 0
 	o.History.pending = clockSet
 }
 
@@ -196,7 +214,7 @@ func (o *offset) match() {
 			var of *probe
 			n := 0
 			for i := range o.Probes {
-				if p := &o.Probes[i]; !p.Answered && p.SentAt <= at.Received && p.Clock < at.Clock {
+				if p := &o.Probes[i]; p.fits(at) && !o.dead(p, at) {
 					of, n = p, n+1
 				}
 			}
@@ -207,6 +225,33 @@ func (o *offset) match() {
 			o.bound(at, of.ClockProbe)
 			return true
 		})
+	}
+}
+
+// fits reports whether a heartbeat may be of the probe.
+func (p *probe) fits(at moment) bool {
+	return !p.Answered && p.SentAt <= at.Received && p.Clock < at.Clock
+}
+
+// dead reports whether a heartbeat is of a later probe than p. A process takes commands in their order, so that the heartbeat of p
+// came before the reply to the next probe. That both are of one process is known where it has run from before the first
+// until after the second.
+func (o *offset) dead(p *probe, at moment) bool {
+	return o.Seen != 0 && p.SentAt >= o.Seen && slices.ContainsFunc(o.Probes, func(q probe) bool {
+		return q.SentAt > p.SentAt && q.SentAt <= o.Ran && q.Clock > p.Clock && q.Clock < at.Clock
+	})
+}
+
+// loosely takes in the upper bound that holds whichever probe a heartbeat is of: it was sent after the first of them.
+func (o *offset) loosely(at moment) {
+	if !slices.Contains(o.forced, at) {
+		return
+	}
+	for i := range o.Probes {
+		if p := &o.Probes[i]; p.fits(at) && !o.dead(p, at) {
+			o.bound(at, p.ClockProbe)
+			return
+		}
 	}
 }
 
@@ -323,6 +368,11 @@ func (o *offset) shift(by int64) {
 	for _, b := range []*bound{&o.Low, &o.High, &o.Claim} {
 		if b.known() {
 			b.Micros, b.At = b.Micros-by, b.At+by
+		}
+	}
+	for _, t := range []*int64{&o.Seen, &o.Ran} {
+		if *t != 0 {
+			*t += by
 		}
 	}
 	o.Heartbeat.Received, o.Heartbeat.First.Received = o.Heartbeat.Received+by, o.Heartbeat.First.Received+by

@@ -161,3 +161,40 @@ func TestWaitsAcrossClocks(t *testing.T) {
 		})
 	}
 }
+
+// TestALostHeartbeatOfAProbe has a probe a minute; the heartbeat of the first one is lost. The next one bounds the clock loosely, and
+// tightly when it is known that the process that replied to both is one.
+func TestALostHeartbeatOfAProbe(t *testing.T) {
+	t.Parallel()
+	c := state.New(state.Options{})
+	clock, closed, exact := int64(0), 0, 0
+	for second := 1; second < 600 && exact == 0; second += 2 {
+		clock++
+		e := heartbeat(10, float64(second))
+		e.Clock = clock
+		apply(c, clocked(e, 0, 0.01))
+		if second%60 == 31 {
+			c.ApplyClockProbe(state.ClockProbe{Worker: "w1", Clock: clock, SentAt: at(float64(second))})
+			clock++
+			if second > 31 {
+				e := ev(state.WorkerHeartbeat, "", "w1", 10, float64(second)+0.01)
+				e.Freq, e.FreqIsInt, e.Present, e.Clock = 5, true, e.Present|state.FieldFreq, clock
+				apply(c, clocked(e, 0, 0.01))
+			}
+		}
+		c.Expire(at(float64(second) + 0.5))
+		w, _ := c.Worker("w1")
+		if !w.ClockOffset.Contains(0) {
+			t.Fatalf("second %d: %+v, and the clock is right", second, *w.ClockOffset)
+		}
+		if w.ClockOffset.Closed() && closed == 0 {
+			closed = second
+		}
+		if w.ClockOffset.High < 100_000 {
+			exact = second
+		}
+	}
+	if closed == 0 || closed > 110 || exact == 0 || exact > 200 {
+		t.Errorf("bounded from above at second %d, within 0.1 s at second %d; want 110 and 200 at most", closed, exact)
+	}
+}
