@@ -32,8 +32,8 @@ func (p *overviewPage) load(ctx context.Context, a address) (page, error) {
 	chart, _ := query.ParseChart(a.query.Get("chart")) // a wrong one shows the usual one
 	v := templates.Overview{Rates: p.backend.Rates(), Health: p.backend.Health()}
 	v.Chart = p.charts.chart(ctx, lang.Query{}, chart, func(c query.Chart) string { return withChart(p.urls.Prefix+"/", c) })
+	v.Failing, v.FailuresReadable = p.failures.failing(ctx)
 	if p.instant == nil {
-		v.Failing, v.FailuresReadable = p.failures.failing(ctx)
 		v.JustResolved = p.failures.justResolved(ctx, a)
 	}
 	var err error

@@ -95,6 +95,9 @@ func TestPagesShowTimesPast(t *testing.T) {
 			t.Errorf("%s then: status %d", path, w.Code)
 		}
 	}
+	if w := visit(t, h, "/ops/?"+after(time.Minute)); !strings.Contains(w.Body.String(), "Failing then") || !strings.Contains(w.Body.String(), `href="/ops/failures/`) {
+		t.Error("the overview does not show what failed then")
+	}
 	w := visit(t, h, "/ops/failures?show=all&"+after(time.Minute))
 	if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "As of <time") || !strings.Contains(body, `href="/ops/failures/`) {
 		t.Errorf("failures then: status %d, or none is shown\n%s", w.Code, body)
