@@ -51,6 +51,13 @@ func TestAlertsShowTimesPast(t *testing.T) {
 			t.Errorf("after %v: status %d, or something can be done", at, w.Code)
 		}
 	}
+	for at, want := range map[time.Duration]string{
+		10 * time.Second: `"items":[]`, 30 * time.Second: `"end":null`, 50 * time.Second: `"end":"2026-11-21T12:00:40`,
+	} {
+		if w := visit(t, h, "/ops/api/v1/alerts?"+after(at)); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
+			t.Errorf("API after %v: %d %s", at, w.Code, w.Body)
+		}
+	}
 	if body := visit(t, h, "/ops/alerts").Body.String(); !strings.Contains(body, `id="look-back"`) {
 		t.Error("the page of now does not offer to look back")
 	}

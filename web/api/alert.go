@@ -191,7 +191,7 @@ func (a *api) registerTestReceiver(h huma.API) {
 }
 
 func (a *api) listAlerts(ctx context.Context, in *listAlerts) (*response[List[Alert]], error) {
-	found, next, err := a.alerts.Firings(ctx, history.AlertFilter{Open: in.Open, Before: in.Before, Limit: in.Limit})
+	found, next, err := a.alerts.Firings(ctx, history.AlertFilter{Open: in.Open, At: a.at, Before: in.Before, Limit: in.Limit})
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
@@ -210,6 +210,12 @@ func (a *api) fromFiring(f history.AlertFiring, hidden bool) Alert {
 	v := Alert{
 		ID: Int(f.ID), RuleID: Int(f.RuleID), Rule: f.RuleName, Subject: f.Subject, Value: f.Value, Start: timeOf(f.Start), End: timeOf(f.End),
 		AcknowledgedAt: timeOf(f.AcknowledgedAt), AcknowledgedBy: text(f.AcknowledgedBy),
+	}
+	if !a.at.IsZero() && f.End.After(a.at) {
+		v.End = timeOf(time.Time{})
+	}
+	if !a.at.IsZero() && f.AcknowledgedAt.After(a.at) {
+		v.AcknowledgedAt, v.AcknowledgedBy = timeOf(time.Time{}), nil
 	}
 	var e alert.Evidence
 	if hidden || json.Unmarshal(f.Evidence, &e) != nil || a.hides && payload.Reads(e.Query) {

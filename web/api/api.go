@@ -78,12 +78,14 @@ type Options struct {
 	Logger  *slog.Logger     // nil discards
 
 	traces *fair.Slots // of New
+	at     time.Time   // instant as of which to answer, zero is now
 }
 
 // api handles requests. It is safe for concurrent use.
 type api struct {
 	backend  Backend
 	commands *command.Service  // nil if there are none
+	at       time.Time         // instant as of which to answer, zero is now
 	alerts   *evaluate.Service // nil if there are none
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
@@ -120,7 +122,7 @@ func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 	a := &api{
 		backend: o.Backend, commands: o.Commands, alerts: o.Alerts, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
 		challenge: o.Challenge, prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
-		hides: hides, past: o.Past, pasts: o.Pasts, traces: o.traces, version: o.Version, auditLog: o.AuditLog, redactor: o.Redactor,
+		hides: hides, past: o.Past, pasts: o.Pasts, traces: o.traces, at: o.at, version: o.Version, auditLog: o.AuditLog, redactor: o.Redactor,
 	}
 	if a.redactor == nil {
 		a.redactor = redact.Default()

@@ -24,7 +24,7 @@ const paramAt = "at"
 func lasting(id string) bool {
 	return slices.Contains([]string{
 		"list-tasks", "get-task", "list-task-events", "export-tasks", "list-workers", "get-worker", "get-overview", "get-series",
-		"list-workflows", "get-workflow", "export-workflow", "list-failures", "get-failure",
+		"list-alerts", "list-workflows", "get-workflow", "export-workflow", "list-failures", "get-failure",
 	}, id)
 }
 
@@ -70,7 +70,7 @@ func (a *api) asOf(w http.ResponseWriter, r *http.Request, op *huma.Operation) {
 		return
 	}
 	o := Options{
-		Backend: backend, ReadOnly: true, Prefix: a.prefix, Now: func() time.Time { return at }, Logger: a.logger, Challenge: a.challenge,
+		Backend: backend, Alerts: a.alerts, at: at, ReadOnly: true, Prefix: a.prefix, Now: func() time.Time { return at }, Logger: a.logger, Challenge: a.challenge,
 		AuditLog: a.auditLog, Redactor: a.redactor,
 	}
 	q.Del(paramAt)
