@@ -8,6 +8,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
@@ -17,6 +18,7 @@ type Request struct {
 	Counts        map[history.CommandState]int // its commands by state
 	Commands      []history.Command            // a page of them
 	Newest, Older string
+	Effect        *command.Effect // of a single command that was to revoke or terminate a task, nil of others
 }
 
 // Page draws the whole page.

@@ -10,6 +10,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/causality"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -117,7 +118,10 @@ func outboxDead() templates.Outbox {
 }
 
 func request() templates.Request {
-	return templates.Request{ID: 17, Counts: map[history.CommandState]int{"no_reply": 1}, Commands: commands()[:1]}
+	return templates.Request{
+		ID: 17, Counts: map[history.CommandState]int{"no_reply": 1}, Commands: commands()[:1],
+		Effect: &command.Effect{Text: "no worker replied", Grade: causality.Proved},
+	}
 }
 
 func requestBulk() templates.Request {

@@ -4,6 +4,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/causality"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -46,6 +47,7 @@ func taskActs() templates.Task {
 			},
 			{ID: 7, RequestID: 7, Summary: "Publish mail.send", State: "dead", CreatedAt: at(-2 * second), LastError: "no such queue: mail"},
 		},
+		Effects: map[int64]command.Effect{8: {Text: "too late: it had ended", Grade: causality.Consistent}},
 		Stored: &templates.StoredResult{
 			Source: "redis://:***@redis:6379/1", Status: state.Success, Value: "{\n  \"n\": 1\n}", DoneAt: noon, NoZone: true,
 			Disagrees: []string{"Events say FAILURE, the backend says SUCCESS."},

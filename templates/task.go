@@ -9,6 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
@@ -23,17 +24,18 @@ const (
 // Task is the content of the page of one task.
 type Task struct {
 	Task     state.Task
-	Waited   *state.Elapsed        // bounds of how long it waited, nil if there are none
-	Root     *RelatedTask          // nil if the task is its own root or knows none
-	Parent   *RelatedTask          // nil if the task knows none
-	Family   Family                // what surrounds it in its workflow
-	Events   []state.TaskEvent     // by stamp
-	Alike    *history.FailureGroup // the group that it is in, nil if it has not failed
-	Repeats  *view.DuplicateGroup  // the group of duplicates that it is in, nil if it is in none
-	Actions  []TaskAction          // empty if nobody may act
-	Commands []history.Command     // about it, newest first
-	Stored   *StoredResult         // nil if there is no result backend
-	Outbox   *TaskOutbox           // nil if no application's outbox tells of it
+	Waited   *state.Elapsed           // bounds of how long it waited, nil if there are none
+	Root     *RelatedTask             // nil if the task is its own root or knows none
+	Parent   *RelatedTask             // nil if the task knows none
+	Family   Family                   // what surrounds it in its workflow
+	Events   []state.TaskEvent        // by stamp
+	Alike    *history.FailureGroup    // the group that it is in, nil if it has not failed
+	Repeats  *view.DuplicateGroup     // the group of duplicates that it is in, nil if it is in none
+	Actions  []TaskAction             // empty if nobody may act
+	Commands []history.Command        // about it, newest first
+	Effects  map[int64]command.Effect // of these, by ID
+	Stored   *StoredResult            // nil if there is no result backend
+	Outbox   *TaskOutbox              // nil if no application's outbox tells of it
 
 	SpaceTime SpaceTime
 }

@@ -71,7 +71,7 @@ func task(l Layout, v Task) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = region("task-commands", taskCommands(l.URLs, v.Commands)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = region("task-commands", taskCommands(l.URLs, v.Commands, v.Effects)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/query"
@@ -35,8 +36,14 @@ func (p *outboxPages) loadRequest(ctx context.Context, a address) (page, error) 
 	if before == 0 && next == 0 {
 		slices.Reverse(found) // all of them, in their order
 	}
-	found = p.shownCommands(found)
-	v := templates.Request{ID: id, Counts: counts, Commands: found}
+	v := templates.Request{ID: id, Counts: counts, Commands: p.shownCommands(found)}
+	if len(found) == 1 && found[0].TaskID != "" {
+		if t, err := p.backend.Task(ctx, found[0].TaskID); err == nil {
+			if e, ok := command.EffectOn(found[0], &t); ok {
+				v.Effect = &e
+			}
+		}
+	}
 	name := strconv.FormatInt(id, 10)
 	pg := page{
 		url: templates.RequestPath(id), title: "Request " + name,

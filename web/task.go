@@ -41,7 +41,7 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	if v.Events, err = p.backend.TaskEvents(ctx, id); err != nil && !errors.Is(err, history.ErrNotFound) {
 		return page{}, fmt.Errorf("read events: %w", err)
 	}
-	if v.Commands, err = p.taskCommands(ctx, id); err != nil {
+	if v.Commands, v.Effects, err = p.taskCommands(ctx, &v.Task); err != nil {
 		return page{}, err
 	}
 	v.Actions, v.Stored = p.taskActions(&v.Task), p.stored(ctx, &v.Task)

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
@@ -66,16 +67,22 @@ func (p *taskPage) taskActions(t *state.Task) []templates.TaskAction {
 	return list
 }
 
-// taskCommands are the newest commands about a task.
-func (p *taskPage) taskCommands(ctx context.Context, id string) ([]history.Command, error) {
+// taskCommands are the newest commands about a task, with the effects on it by ID.
+func (p *taskPage) taskCommands(ctx context.Context, t *state.Task) ([]history.Command, map[int64]command.Effect, error) {
 	if p.commands == nil {
-		return nil, nil
+		return nil, nil, nil
 	}
-	list, _, err := p.commands.Commands(ctx, history.CommandFilter{TaskID: id, Limit: maxCommands})
+	list, _, err := p.commands.Commands(ctx, history.CommandFilter{TaskID: t.ID, Limit: maxCommands})
 	if err != nil {
-		return nil, fmt.Errorf("read commands: %w", err)
+		return nil, nil, fmt.Errorf("read commands: %w", err)
 	}
-	return p.shownCommands(list), nil
+	effects := make(map[int64]command.Effect)
+	for i := range list {
+		if e, ok := command.EffectOn(list[i], t); ok {
+			effects[list[i].ID] = e
+		}
+	}
+	return p.shownCommands(list), effects, nil
 }
 
 // stored is what the result backend holds of a task, nil if there is no backend. It is waited for only shortly.

@@ -25,6 +25,13 @@ type Command struct {
 	SentAt    Time     `json:"sent_at" doc:"When the broker accepted it."`
 	DoneAt    Time     `json:"done_at" doc:"When it reached a final state."`
 	Actor     *string  `json:"actor" doc:"User who made the request."`
+	Effect    *Effect  `json:"effect" doc:"What became of the task that a command was to revoke or terminate; null of other commands, of those that were not sent, and in lists."`
+}
+
+// Effect is what became of a task, as far as events tell. They do not tell which of several commands did it.
+type Effect struct {
+	Text  string `json:"text" example:"revoked before it began"`
+	Grade string `json:"grade" enum:"unknown,consistent,proved" doc:"How well it is founded: proved if events leave no other possibility."`
 }
 
 // Reply is a worker's reply to a command.

@@ -162,7 +162,15 @@ func (a *api) command(ctx context.Context, r *commandInput) (*response[Command],
 	case err != nil:
 		return nil, a.failed(ctx, err)
 	}
-	return &response[Command]{a.fromCommand(c)}, nil
+	d := a.fromCommand(c)
+	if c.TaskID != "" {
+		if t, err := a.backend.Task(ctx, c.TaskID); err == nil {
+			if e, ok := command.EffectOn(c, &t); ok {
+				d.Effect = &Effect{e.Text, e.Grade.String()}
+			}
+		}
+	}
+	return &response[Command]{d}, nil
 }
 
 // outbox returns the state of the outbox and its relay.
