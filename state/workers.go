@@ -120,7 +120,7 @@ func (c *Cluster) applyWorker(e *Event, repaired int64) {
 		}
 	case WorkerOnline, WorkerHeartbeat:
 		w.lastHeartbeat = max(w.lastHeartbeat, e.ReceivedMicros)
-		if at.after(l.Alive) {
+		if !e.forced() && at.after(l.Alive) { // a worker that waits for its last tasks still obeys the command
 			l.Alive = at
 		}
 		if l == w.current() {

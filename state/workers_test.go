@@ -38,6 +38,8 @@ func TestWorkerStatus(t *testing.T) {
 	offline := ev(state.WorkerOffline, "", "w1", 10, 3)
 	forced := ev(state.WorkerHeartbeat, "", "w1", 10, 2)
 	forced.Freq, forced.FreqIsInt, forced.Present = 5, true, forced.Present|state.FieldFreq
+	forcedLater := ev(state.WorkerHeartbeat, "", "w1", 10, 3.5)
+	forcedLater.Freq, forcedLater.FreqIsInt, forcedLater.Present = 5, true, forcedLater.Present|state.FieldFreq
 	for name, tc := range map[string]struct {
 		events []state.Event
 		now    float64
@@ -57,6 +59,7 @@ func TestWorkerStatus(t *testing.T) {
 		"a newer heartbeat revives":         {[]state.Event{offline, heartbeat(10, 4)}, 5, state.Online},
 		"a new pid revives":                 {[]state.Event{heartbeat(10, 1), offline, heartbeat(11, 4)}, 5, state.Online},
 		"a forced heartbeat is a life sign": {[]state.Event{heartbeat(10, 1), forced}, 12, state.Online},
+		"a forced one does not revive":      {[]state.Event{heartbeat(10, 1), ev(state.TaskStarted, "a", "w1", 10, 2), offline, forcedLater}, 4, state.Stopping},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
