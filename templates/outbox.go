@@ -21,6 +21,8 @@ type Outbox struct {
 	State         string      // the selected state, empty for all
 	Conditions    []Condition // other conditions on the list
 	Query         CommandQuery
+	ByRequest     bool // the list has requests, else commands
+	Requests      []history.RequestSummary
 	Commands      []history.Command
 	Newest, Older string // addresses of other pages of the list, empty if there are none
 	Unreadable    bool   // the history cannot be read

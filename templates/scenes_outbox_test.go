@@ -18,7 +18,7 @@ func outboxScenes() map[string]scene {
 	return map[string]scene{
 		"outbox":      {layout(templates.SectionOutbox, "/outbox"), outbox()},
 		"outbox-dead": {held(dark(layout(templates.SectionOutbox, "/outbox?state=dead"))), outboxDead()},
-		"outbox-none": {layout(templates.SectionOutbox, "/outbox"), templates.Outbox{States: shownStates()}},
+		"outbox-none": {layout(templates.SectionOutbox, "/outbox"), templates.Outbox{ByRequest: true, States: shownStates()}},
 		"outbox-unreadable": {layout(templates.SectionOutbox, "/outbox?kind=task"), templates.Outbox{
 			States: shownStates(), State: "other", Unreadable: true,
 			Conditions: []templates.Condition{{Label: "kind", Value: "task", Without: "/ops/outbox"}},
@@ -44,7 +44,7 @@ func held(c templates.Layout) templates.Layout {
 
 func shownStates() []templates.StateOption {
 	return []templates.StateOption{
-		{Label: "All", Href: "/ops/outbox", Count: 7},
+		{Label: "Requests", Href: "/ops/outbox"},
 		{Value: "dead", Label: "Dead letters", Href: "/ops/outbox?state=dead", Count: 2},
 	}
 }
@@ -106,38 +106,59 @@ func outbox() templates.Outbox {
 			States:        map[history.CommandState]int{"pending": 3, "in_flight": 1, "sent": 1, "done": 2_000, "dead": 2},
 			OldestPending: at(-90 * second), OtherSchema: 1, TopErrors: []history.ErrorCount{{Error: "no such queue: mail", N: 2}},
 		},
-		Relay: &relay.Status{Sent: 12_345}, States: shownStates(), Commands: commands(), Newest: "/ops/outbox", Older: "/ops/outbox?cursor=3",
+		Relay: &relay.Status{Sent: 12_345}, States: shownStates(), ByRequest: true, Requests: requests(), Newest: "/ops/outbox", Older: "/ops/outbox?cursor=3",
 	}
 }
 
 func outboxDead() templates.Outbox {
 	v := outbox()
-	v.State, v.Commands = "dead", commands()[8:9]
+	v.State, v.ByRequest, v.Commands = "dead", false, commands()[8:9]
 	v.Relay = &relay.Status{BreakerOpen: true, BreakerUntil: at(2 * second), LastError: "dial tcp: connection refused"}
 	return v
 }
 
+// requests has one of tasks, one of everything, single ones, and a hostile one.
+func requests() []history.RequestSummary {
+	list := []history.RequestSummary{
+		{
+			First: commands()[2], States: map[history.CommandState]int{"done": 47, "dead": 1},
+			Tasks: map[state.State]int{state.Success: 41, state.Failure: 4, evil: 1},
+		},
+		{
+			First: commands()[0], Mixed: true, Spread: true, Refused: 20, States: map[history.CommandState]int{
+				"pending": 250, "in_flight": 50, "sent": 3, "done": 600, "no_reply": 90, "dead": 4, "expired": 2, "discarded": 1,
+			},
+		},
+	}
+	for _, c := range commands() {
+		c.RequestID = c.ID
+		list = append(list, history.RequestSummary{First: c, Refused: c.Refused(), States: map[history.CommandState]int{c.State: 1}})
+	}
+	list[0].First.RequestID, list[1].First.RequestID = 101, 102
+	return append(list, requestHostile().RequestSummary)
+}
+
 func request() templates.Request {
 	return templates.Request{
-		ID: 17, Counts: map[history.CommandState]int{"no_reply": 1}, Commands: commands()[:1],
+		RequestSummary: requests()[2], List: commands()[:1],
 		Effect: &command.Effect{Text: "no worker replied", Grade: causality.Proved},
 	}
 }
 
 func requestBulk() templates.Request {
 	return templates.Request{
-		ID: 17, Commands: commands(), Older: "/ops/outbox/17?cursor=18",
-		Counts: map[history.CommandState]int{
-			"pending": 250, "in_flight": 50, "sent": 3, "done": 600, "no_reply": 90, "dead": 4, "expired": 2, "discarded": 1,
-		},
+		RequestSummary: requests()[1], List: commands(), Older: "/ops/outbox/17?cursor=18",
 	}
 }
 
 func requestHostile() templates.Request {
-	return templates.Request{ID: 99, Counts: map[history.CommandState]int{"dead": 1}, Commands: []history.Command{{
+	c := history.Command{
 		ID: 99, RequestID: 99, Kind: evil, State: "dead", Target: evil, Summary: evil, TaskID: evil, Actor: evil,
 		LastError: evil + strings.Repeat("x", 5_000), Replies: []history.Reply{{Node: evil, At: at(0), Text: evil}}, Expected: []string{evil, evil + "2"},
-	}}}
+	}
+	return templates.Request{
+		RequestSummary: history.RequestSummary{First: c, Refused: 1, States: map[history.CommandState]int{"dead": 1}}, List: []history.Command{c},
+	}
 }
 
 func audit() templates.Audit {

@@ -98,7 +98,7 @@ func requestGoesLive(t *testing.T, b context.Context) {
 	tb.want(`document.querySelectorAll(".verdict.yes").length`, 2.0)
 	tb.want(`window.unloaded`, false)
 	list.until(`document.querySelector("#outbox-tiles .figure").innerText === "0"`)
-	list.until(`document.querySelector("#c-1 .c-state").innerText.trim() === "Done"`)
+	list.until(`document.querySelector("#r-1 .c-state").innerText.trim() === "Done"`)
 }
 
 func deadLettersAreSentAgain(t *testing.T, b context.Context) {
@@ -163,7 +163,7 @@ func unavailableBrokerIsShown(t *testing.T, b context.Context) {
 	list := newTab(t, b, s, "/outbox")
 	list.until(live)
 	list.until(`document.querySelector("#outbox-tiles .word")?.innerText === "Paused"`)
-	list.until(`document.querySelector("#c-1 .c-next").innerText.includes("next attempt")`)
+	list.until(`document.querySelector("#r-1 .c-next").innerText.includes("next attempt")`)
 	c.broker.Refuse(nil)
 	list.until(`document.querySelector("#outbox-tiles .word")?.innerText === "On"`)
 	list.until(`[...document.querySelectorAll("#commands .c-state")].every((e) => e.innerText.trim() === "Done")`)

@@ -61,14 +61,18 @@ func (p *common) service() *command.Service {
 
 // shownCommands returns commands as the audience may see them.
 func (p *common) shownCommands(list []history.Command) []history.Command {
-	if p.audience.Payload {
-		return list
-	}
-	hidden := make([]history.Command, len(list))
+	shown := make([]history.Command, len(list))
 	for i := range list {
-		hidden[i] = payload.Command(list[i])
+		shown[i] = p.shownCommand(list[i])
 	}
-	return hidden
+	return shown
+}
+
+func (p *common) shownCommand(c history.Command) history.Command {
+	if p.audience.Payload {
+		return c
+	}
+	return payload.Command(c)
 }
 
 // layout is what surrounds every page.

@@ -73,7 +73,7 @@ func (p *common) outboxAlert(ctx context.Context) templates.OutboxAlert {
 // outboxPages are the list of commands and the page of one request.
 type outboxPages struct{ *common }
 
-// load lists commands. What cannot be read is said on the page.
+// load lists requests, or the commands in a state. What cannot be read is said on the page.
 func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
 	q, err := query.ParseCommands(a.query)
 	if err != nil {
@@ -92,7 +92,15 @@ func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
 		v.Relay = new(relay.Status())
 	}
 	var next int64
-	if err == nil {
+	v.ByRequest = len(q.States) == 0 && q.Request == 0
+	switch {
+	case err != nil:
+	case v.ByRequest:
+		v.Requests, next, err = p.commands.Requests(ctx, q.Filter())
+		for i := range v.Requests {
+			v.Requests[i].First = p.shownCommand(v.Requests[i].First)
+		}
+	default:
 		v.Commands, next, err = p.commands.Commands(ctx, q.Filter())
 		v.Commands = p.shownCommands(v.Commands)
 	}
@@ -117,7 +125,7 @@ func shownStates(q query.Commands, path string, counts map[history.CommandState]
 		label  string
 		states []history.CommandState
 	}{
-		{"All", nil},
+		{"Requests", nil},
 		{"Pending", []history.CommandState{history.CommandPending}},
 		{"In flight", []history.CommandState{history.CommandInFlight}},
 		{"Sent", []history.CommandState{history.CommandSent}},
@@ -134,10 +142,6 @@ func shownStates(q query.Commands, path string, counts map[history.CommandState]
 		s := templates.StateOption{Label: c.label, Href: to.URL(path)}
 		if len(c.states) > 0 {
 			s.Value, s.Count = string(c.states[0]), counts[c.states[0]]
-		} else {
-			for _, n := range counts {
-				s.Count += n
-			}
 		}
 		if slices.Equal(c.states, q.States) {
 			shown = s.Value

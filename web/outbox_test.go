@@ -123,7 +123,7 @@ func TestOutboxIsPaged(t *testing.T) {
 	t.Parallel()
 	p := newOutboxWeb(t, false)
 	p.enqueue(t, 120)
-	for _, first := range []string{"/ops/outbox", "/ops/outbox/1"} {
+	for _, first := range []string{"/ops/outbox?state=pending", "/ops/outbox/1"} {
 		seen := map[string]bool{}
 		for target := first; target != ""; {
 			page := visit(t, p, target).Body.String()
@@ -141,6 +141,22 @@ func TestOutboxIsPaged(t *testing.T) {
 	}
 	if page := visit(t, p, "/ops/outbox/1").Body.String(); !strings.Contains(page, "0 of 120 finished, 120 pending") {
 		t.Errorf("order page does not count its commands")
+	}
+}
+
+func TestOutboxListsRequestsWithTheirOutcome(t *testing.T) {
+	t.Parallel()
+	p := newOutboxWeb(t, false)
+	ids := p.enqueue(t, 45)
+	p.become(t, history.CommandDone, ids[:41]...)
+	p.become(t, history.CommandDead, ids[41:]...)
+	p.enqueue(t, 1)
+	page := visit(t, p, "/ops/outbox").Body.String()
+	if diff := cmp.Diff([]string{"46", "1"}, find(`<tr id="r-(\d+)"`, page)); diff != "" {
+		t.Errorf("requests (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(page, "Revoke task 0 and 44 more") || !strings.Contains(page, "41 done") || !strings.Contains(page, "4 failed for good") {
+		t.Error("the row of a request does not tell of its 45 commands")
 	}
 }
 

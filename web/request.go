@@ -2,11 +2,15 @@ package web
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/state"
+	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -18,25 +22,32 @@ func (p *outboxPages) loadRequest(ctx context.Context, a address) (page, error) 
 	if err != nil || wrong != nil || id < 1 {
 		return page{}, p.unknownRequest()
 	}
-	counts, err := p.commands.RequestStates(ctx, id)
-	if err != nil {
-		return page{}, err
-	}
-	found, next, err := p.commands.Commands(ctx, history.CommandFilter{RequestID: id, Before: before, Limit: query.DefaultLimit})
-	if err != nil {
-		return page{}, err
-	}
-	if len(found) == 0 {
+	request, err := p.commands.Request(ctx, id)
+	if errors.Is(err, history.ErrNotFound) {
 		// Somebody may have the number of a command that is not the first of its request.
 		if c, err := p.commands.Command(ctx, id); err == nil && c.RequestID != id {
 			return page{}, redirect(templates.RequestPath(c.RequestID))
 		}
 		return page{}, p.unknownRequest()
 	}
+	if err != nil {
+		return page{}, err
+	}
+	request.First = p.shownCommand(request.First)
+	found, next, err := p.commands.Commands(ctx, history.CommandFilter{RequestID: id, Before: before, Limit: query.DefaultLimit})
+	if err != nil {
+		return page{}, err
+	}
+	if len(found) == 0 {
+		return page{}, p.unknownRequest()
+	}
 	if before == 0 && next == 0 {
 		slices.Reverse(found) // all of them, in their order
 	}
-	v := templates.Request{ID: id, Counts: counts, Commands: p.shownCommands(found)}
+	v := templates.Request{RequestSummary: request, List: p.shownCommands(found)}
+	if v.TaskStates, err = p.taskStates(ctx, found); err != nil {
+		return page{}, err
+	}
 	if len(found) == 1 && found[0].TaskID != "" {
 		if t, err := p.backend.Task(ctx, found[0].TaskID); err == nil {
 			if e, ok := command.EffectOn(found[0], &t); ok {
@@ -58,6 +69,28 @@ func (p *outboxPages) loadRequest(ctx context.Context, a address) (page, error) 
 	}
 	pg.view = v
 	return pg, nil
+}
+
+// taskStates returns the states of the tasks that commands publish.
+func (p *outboxPages) taskStates(ctx context.Context, list []history.Command) (map[string]state.State, error) {
+	var ids []string
+	for _, c := range list {
+		if c.Kind == "task" && c.TaskID != "" {
+			ids = append(ids, c.TaskID)
+		}
+	}
+	if len(ids) == 0 {
+		return nil, nil
+	}
+	found, err := p.backend.Tasks(ctx, history.TaskRequest{Query: lang.New(lang.Equal(lang.ID, ids...)), Limit: len(ids), Now: p.now()})
+	if err != nil {
+		return nil, fmt.Errorf("read the tasks of a request: %w", err)
+	}
+	states := make(map[string]state.State, len(found.Tasks))
+	for i := range found.Tasks {
+		states[found.Tasks[i].ID] = found.Tasks[i].State
+	}
+	return states, nil
 }
 
 func cursor(before int64) string { return "?cursor=" + strconv.FormatInt(before, 10) }

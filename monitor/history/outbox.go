@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 	"time"
+
+	"github.com/umbelhq/umbel/state"
 )
 
 // CommandSchema is the version of Command.Payload that this program writes and sends. Commands of other versions are left
@@ -133,6 +135,25 @@ type CommandFilter struct {
 	Limit     int   // 1 to 500
 }
 
+// RequestSummary is a request with what became of all its commands.
+type RequestSummary struct {
+	First   Command // of its commands
+	Mixed   bool    // its commands have different summaries
+	Spread  bool    // they have different targets
+	States  map[CommandState]int
+	Refused int                 // commands that a worker did not accept
+	Tasks   map[state.State]int // of the tasks that it published, as far as events show them
+}
+
+// Commands returns the number of commands.
+func (r RequestSummary) Commands() int {
+	n := 0
+	for _, count := range r.States {
+		n += count
+	}
+	return n
+}
+
 // OutboxStats summarizes an outbox.
 type OutboxStats struct {
 	States        map[CommandState]int
@@ -167,8 +188,11 @@ type CommandReader interface {
 	Command(ctx context.Context, id int64) (Command, error)
 	// Commands returns a page of commands, newest first, and the Before of the next one, 0 at the end.
 	Commands(ctx context.Context, f CommandFilter) (list []Command, next int64, err error)
-	// RequestStates returns how many commands of a request are in each state.
-	RequestStates(ctx context.Context, requestID int64) (map[CommandState]int, error)
+	// Requests returns a page of the requests with a command that matches, newest first, and the Before of the next page,
+	// 0 at the end.
+	Requests(ctx context.Context, f CommandFilter) (list []RequestSummary, next int64, err error)
+	// Request returns one request, ErrNotFound if none of its commands is retained.
+	Request(ctx context.Context, id int64) (RequestSummary, error)
 	// OutboxStats summarizes the outbox.
 	OutboxStats(ctx context.Context) (OutboxStats, error)
 	// AuditLog returns records, newest first, and the Before of the next page, 0 at the end.

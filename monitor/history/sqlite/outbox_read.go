@@ -181,18 +181,3 @@ func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
 		return err
 	})
 }
-
-// RequestStates implements history.Outbox.
-func (d *DB) RequestStates(ctx context.Context, requestID int64) (counts map[history.CommandState]int, err error) {
-	defer annotate(&err, "count commands of a request")
-	counts = make(map[history.CommandState]int)
-	err = eachRow(ctx, d.read, `SELECT state, count(*) FROM outbox WHERE first = ? GROUP BY state`, []any{requestID},
-		func(rows *sql.Rows) error {
-			var s history.CommandState
-			var n int
-			err := rows.Scan(&s, &n)
-			counts[s] = n
-			return err
-		})
-	return counts, err
-}
