@@ -14,6 +14,7 @@ type Section string
 const (
 	SectionOverview   Section = "overview"
 	SectionTasks      Section = "tasks"
+	SectionTypes      Section = "types"
 	SectionWorkflows  Section = "workflows"
 	SectionFailures   Section = "failures"
 	SectionDuplicates Section = "duplicates"
@@ -81,6 +82,7 @@ func (l Layout) entries() []entry {
 	list := []entry{
 		{SectionOverview, "layout-dashboard", "Overview", string(l.path("/"))},
 		{SectionTasks, "list-checks", "Tasks", string(l.path("/tasks"))},
+		{SectionTypes, "timer", "Task types", string(l.path(TypesPath))},
 		{SectionWorkflows, "workflow", "Workflows", string(l.path(WorkflowsPath))},
 		{SectionFailures, "bug", "Failures", string(l.path("/failures"))},
 	}

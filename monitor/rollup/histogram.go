@@ -156,3 +156,12 @@ func MergeEncoded(a, b []byte) ([]byte, error) {
 	h.Merge(other)
 	return h.Encode(), nil
 }
+
+// Sum is that of all durations, in µs.
+func (h Histogram) Sum() float64 {
+	sum := 0.0
+	for _, b := range h {
+		sum += float64(b.value()) * float64(b.n)
+	}
+	return sum
+}

@@ -1,0 +1,191 @@
+// Package tasktype reads what the counters say of each task name, a type of tasks: how many, how long they waited and ran,
+// where, and whether that has changed since last week. Of single tasks it reads only the newest, to find what failures share.
+package tasktype
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/rollup"
+)
+
+// Bounds of a table.
+const (
+	MaxTypes  = 10_000 // beyond, further names are counted as rollup.Other
+	maxPlaces = 100    // workers, and queues, kept of a type; beyond, further ones are only counted
+)
+
+// Ranges returns the spans of time that tables may cover, shortest first.
+func Ranges() []time.Duration {
+	const day = 24 * time.Hour
+	return []time.Duration{time.Hour, 6 * time.Hour, day, 7 * day, 30 * day}
+}
+
+// span is the span of time that tables of a range are added up of, and the step of their trends.
+func span(length time.Duration) time.Duration {
+	const day = 24 * time.Hour
+	switch {
+	case length <= time.Hour:
+		return time.Minute
+	case length <= 6*time.Hour:
+		return 10 * time.Minute
+	case length <= day:
+		return time.Hour
+	default:
+		return day
+	}
+}
+
+// Table is what happened to the tasks of each name.
+type Table struct {
+	From, To time.Time     // From is the start of a step
+	Step     time.Duration // of trends
+	Observed time.Duration // how long of that a monitor was running, in whole steps but for the last
+	Types    []Type        // by name
+}
+
+// Type counts the events of the tasks of one name.
+type Type struct {
+	Name                                 string // empty if unknown; rollup.Other for names that were counted together
+	Received, Succeeded, Failed, Retried int64
+	Wait, Run                            rollup.Histogram // Run of succeeded tasks
+	Trend                                []Step
+	Workers, Queues                      Places
+	FailedAt                             int64 // start of the newest step with a failure, µs since 1970 UTC; 0 if there was none
+}
+
+// Step counts the ends of one step.
+type Step struct {
+	Observed          bool // a monitor was running
+	Received          int64
+	Succeeded, Failed int64
+}
+
+// Places are names of workers or queues, in order. More counts those beyond maxPlaces, each time that they were met.
+type Places struct {
+	Names []string
+	More  bool
+}
+
+// Ended is how many tasks succeeded or failed.
+func (t *Type) Ended() int64 { return t.Succeeded + t.Failed }
+
+// FailureShare is the part of the ended tasks that failed, 0 to 1, and false if none ended.
+func (t *Type) FailureShare() (float64, bool) {
+	if t.Ended() == 0 {
+		return 0, false
+	}
+	return float64(t.Failed) / float64(t.Ended()), true
+}
+
+// Read reads the table of the time before now that a range covers. If names is not empty it has only these.
+func Read(ctx context.Context, rollups history.RollupReader, length time.Duration, now time.Time, names ...string) (Table, error) {
+	step := span(length)
+	t := Table{From: now.Add(-length).Truncate(step).UTC(), To: now.UTC(), Step: step}
+	b := builder{Table: t, types: map[string]*building{}, known: make([]bool, t.steps())}
+	r := history.RollupRange{From: t.From, To: t.To, Span: step, Names: names, Histograms: true}
+	if err := rollups.Rollups(ctx, r, b.add); err != nil {
+		return Table{}, fmt.Errorf("read task types: %w", err)
+	}
+	return b.table(), nil
+}
+
+func (t *Table) steps() int { return int((t.To.Sub(t.From) + t.Step - 1) / t.Step) }
+
+// builder adds up a table.
+type builder struct {
+	Table
+	types map[string]*building
+	known []bool // by step
+}
+
+type building struct {
+	Type
+	workers, queues map[string]bool
+}
+
+func (b *builder) add(m history.Rollup) error {
+	at := time.Unix(m.At*60, 0)
+	i := int(at.Sub(b.From) / b.Step)
+	if i < 0 || i >= len(b.known) {
+		return nil
+	}
+	b.known[i] = true
+	if m.Name == "" && m.Received+m.Succeeded+m.Failed+m.Retried == 0 && len(m.Wait)+len(m.Run) == 0 {
+		return nil // says only that a monitor was running
+	}
+	t := b.of(m.Name)
+	t.Received += m.Received
+	t.Succeeded += m.Succeeded
+	t.Failed += m.Failed
+	t.Retried += m.Retried
+	step := &t.Trend[i]
+	step.Received += m.Received
+	step.Succeeded += m.Succeeded
+	step.Failed += m.Failed
+	if m.Failed > 0 {
+		t.FailedAt = max(t.FailedAt, at.UnixMicro())
+	}
+	t.Workers.More = note(t.workers, m.Worker) || t.Workers.More
+	t.Queues.More = note(t.queues, m.Queue) || t.Queues.More
+	return errors.Join(merge(&t.Wait, m.Wait), merge(&t.Run, m.Run))
+}
+
+// of returns the type of a name.
+func (b *builder) of(name string) *building {
+	t := b.types[name]
+	if t == nil && len(b.types) >= MaxTypes {
+		name = rollup.Other
+		t = b.types[name]
+	}
+	if t == nil {
+		t = &building{workers: map[string]bool{}, queues: map[string]bool{}}
+		t.Name, t.Trend = name, make([]Step, len(b.known))
+		b.types[name] = t
+	}
+	return t
+}
+
+// note adds a known name to a set, unless that is full: then it returns true.
+func note(set map[string]bool, name string) bool {
+	if name == "" || set[name] {
+		return false
+	}
+	if name == rollup.Other || len(set) >= maxPlaces {
+		return true
+	}
+	set[name] = true
+	return false
+}
+
+func merge(h *rollup.Histogram, encoded []byte) error {
+	other, err := rollup.ParseHistogram(encoded)
+	h.Merge(other)
+	return err
+}
+
+func (b *builder) table() Table {
+	for i, known := range b.known {
+		if !known {
+			continue
+		}
+		start := b.From.Add(time.Duration(i) * b.Step)
+		b.Observed += min(b.Step, b.To.Sub(start))
+	}
+	for _, t := range b.types {
+		for i := range t.Trend {
+			t.Trend[i].Observed = b.known[i]
+		}
+		t.Workers.Names = slices.Sorted(maps.Keys(t.workers))
+		t.Queues.Names = slices.Sorted(maps.Keys(t.queues))
+		b.Types = append(b.Types, t.Type)
+	}
+	slices.SortFunc(b.Types, func(x, y Type) int { return cmp.Compare(x.Name, y.Name) })
+	return b.Table
+}

@@ -1,0 +1,129 @@
+package web
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/tasktype"
+	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/query"
+)
+
+const (
+	typesAge       = 5 * time.Second  // counters are stored as often
+	usualAge       = 10 * time.Minute // of a week, to which an hour is added in an hour
+	newestFailing  = 500              // groups of failures that last failures are looked up in
+	maxTypesCached = 8                // tables: one has up to 10,000 types
+)
+
+// typePages are the list of task types and the page of one.
+type typePages struct {
+	*common
+
+	charts *charts
+	tables *cache[tasktype.Table]
+	usual  *cache[map[string]tasktype.Usual] // by the hour that the week before ends in
+}
+
+func newTypePages(c *common, charts *charts) *typePages {
+	p := &typePages{c, charts, newCache[tasktype.Table](typesAge), newCache[map[string]tasktype.Usual](usualAge)}
+	p.tables.most, p.usual.most = maxTypesCached, maxTypesCached
+	return p
+}
+
+// load lists types. What cannot be read is said on the page.
+func (p *typePages) load(ctx context.Context, a address) (page, error) {
+	path := p.urls.Prefix + templates.TypesPath
+	q, err := query.ParseTypes(a.query)
+	if err != nil {
+		return page{}, invalid(err, templates.Link{Text: "All task types", Href: path})
+	}
+	v := templates.Types{Find: q.Find, Last: cmp.Or(q.Last, query.DefaultTypesLast), Sorts: typeSorts(q, path)}
+	for _, last := range query.Ranges() {
+		other := q
+		other.Last, other.After = last, ""
+		if last == query.DefaultTypesLast {
+			other.Last = ""
+		}
+		v.Ranges = append(v.Ranges, templates.Choice{Text: last, Href: other.URL(path), Current: last == v.Last})
+	}
+	pg := page{url: q.URL(templates.TypesPath), title: "Task types", section: templates.SectionTypes}
+	table, err := p.table(ctx, q)
+	if err != nil {
+		p.log.WarnContext(ctx, "list task types", "error", err)
+		v.Unreadable, pg.status = true, http.StatusServiceUnavailable
+	}
+	rows, found, more := q.Page(table.Rows(p.usualBefore(ctx, table.From), p.lastFailures(ctx)))
+	v.Table, v.Rows, v.Found, v.All = table, rows, found, len(table.Types)
+	first := q
+	first.After = ""
+	if q.After != "" {
+		v.First = first.URL(path)
+	}
+	if more {
+		first.After = rows[len(rows)-1].Name
+		v.Next = first.URL(path)
+	}
+	pg.view = v
+	return pg, nil
+}
+
+// table returns the counts of all types, which may be a little old.
+func (p *typePages) table(ctx context.Context, q query.Types) (tasktype.Table, error) {
+	return p.tables.get(q.Last, func() (tasktype.Table, error) {
+		return tasktype.Read(ctx, p.backend.History(), q.Length(), p.now())
+	})
+}
+
+// usualBefore returns the usual run times of the week before a time, none if they cannot be read.
+func (p *typePages) usualBefore(ctx context.Context, before time.Time) map[string]tasktype.Usual {
+	if before.IsZero() {
+		return nil
+	}
+	hour := before.Truncate(time.Hour)
+	usual, err := p.usual.get(hour.Format(time.RFC3339), func() (map[string]tasktype.Usual, error) {
+		return tasktype.ReadUsual(ctx, p.backend.History(), hour)
+	})
+	if err != nil {
+		p.log.WarnContext(ctx, "usual run times not read", "error", err)
+	}
+	return usual
+}
+
+// lastFailures returns the groups of failures that have failed last, none if they cannot be read.
+func (p *typePages) lastFailures(ctx context.Context) []history.FailureGroup {
+	found, err := p.backend.History().FailureGroups(ctx, history.FailureRequest{Limit: newestFailing, Now: p.now(), MaxAge: failuresAge})
+	if err != nil {
+		p.log.WarnContext(ctx, "last failures not read", "error", err)
+	}
+	return found.Groups
+}
+
+// typeSorts are the orders that the heads of columns lead to, by key.
+func typeSorts(q query.Types, path string) map[string]templates.Sort {
+	sorts := map[string]templates.Sort{}
+	current, descending := strings.CutPrefix(q.Order(), "-")
+	for _, key := range tasktype.SortKeys() {
+		s, other := templates.Sort{}, q
+		other.After, other.Sort = "", "-"+key
+		if key == "name" {
+			other.Sort = key
+		}
+		if key == current {
+			s.Order, other.Sort = "ascending", "-"+key
+			if descending {
+				s.Order, other.Sort = "descending", key
+			}
+		}
+		if other.Sort == query.DefaultTypesSort {
+			other.Sort = ""
+		}
+		s.Href = other.URL(path)
+		sorts[key] = s
+	}
+	return sorts
+}
