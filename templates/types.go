@@ -139,3 +139,12 @@ func placesCount(p tasktype.Places) string {
 	}
 	return n
 }
+
+// order is how the list is sorted by a column, whose keys are every second of more and key; empty if by another.
+func (v Types) order(key string, more []string) string {
+	order := v.Sorts[key].Order
+	for i := 1; i < len(more); i += 2 {
+		order += v.Sorts[more[i]].Order
+	}
+	return order
+}

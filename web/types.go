@@ -16,7 +16,6 @@ import (
 const (
 	typesAge       = 5 * time.Second  // counters are stored as often
 	usualAge       = 10 * time.Minute // of a week, to which an hour is added in an hour
-	newestFailing  = 500              // groups of failures that last failures are looked up in
 	maxTypesCached = 8                // tables: one has up to 10,000 types
 )
 
@@ -96,7 +95,7 @@ func (p *typePages) usualBefore(ctx context.Context, before time.Time) map[strin
 
 // lastFailures returns the groups of failures that have failed last, none if they cannot be read.
 func (p *typePages) lastFailures(ctx context.Context) []history.FailureGroup {
-	found, err := p.backend.History().FailureGroups(ctx, history.FailureRequest{Limit: newestFailing, Now: p.now(), MaxAge: failuresAge})
+	found, err := p.backend.History().FailureGroups(ctx, history.FailureRequest{Limit: tasktype.NewestFailures, Now: p.now(), MaxAge: failuresAge})
 	if err != nil {
 		p.log.WarnContext(ctx, "last failures not read", "error", err)
 	}

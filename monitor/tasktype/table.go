@@ -17,8 +17,10 @@ import (
 
 // Bounds of a table.
 const (
-	MaxTypes  = 10_000 // beyond, further names are counted as rollup.Other
-	maxPlaces = 100    // workers, and queues, kept of a type; beyond, further ones are only counted
+	MaxTypes = 10_000 // beyond, further names are counted as rollup.Other
+	// NewestFailures is how many groups of failures, newest failure first, Rows gets.
+	NewestFailures = 500
+	maxPlaces      = 100 // workers, and queues, kept of a type; beyond, further ones are only counted
 )
 
 // Ranges returns the spans of time that tables may cover, shortest first.
@@ -46,7 +48,7 @@ func span(length time.Duration) time.Duration {
 type Table struct {
 	From, To time.Time     // From is the start of a step
 	Step     time.Duration // of trends
-	Observed time.Duration // how long of that a monitor was running, in whole steps but for the last
+	Observed time.Duration // how long of that a monitor was running; gaps within a step count as well
 	Types    []Type        // by name
 }
 
@@ -93,7 +95,42 @@ func Read(ctx context.Context, rollups history.RollupReader, length time.Duratio
 	if err := rollups.Rollups(ctx, r, b.add); err != nil {
 		return Table{}, fmt.Errorf("read task types: %w", err)
 	}
+	if err := b.observe(ctx, rollups); err != nil {
+		return Table{}, fmt.Errorf("read when a monitor was running: %w", err)
+	}
 	return b.table(), nil
+}
+
+// observe adds up how long a monitor was running. A step beside one in which none was is looked at more closely.
+func (b *builder) observe(ctx context.Context, rollups history.RollupReader) error {
+	fine := time.Minute
+	if b.Step > time.Hour {
+		fine = time.Hour
+	}
+	for i, known := range b.known {
+		start := b.From.Add(time.Duration(i) * b.Step)
+		end := start.Add(b.Step)
+		if end.After(b.To) {
+			end = b.To
+		}
+		switch {
+		case !known:
+		case fine == b.Step || i > 0 && b.known[i-1] && (i+1 == len(b.known) || b.known[i+1]):
+			b.Observed += end.Sub(start)
+		default:
+			seen := map[int64]bool{}
+			r := history.RollupRange{From: start, To: end, Span: fine, Names: []string{rollup.Other}} // or no name, as most have then
+			err := rollups.Rollups(ctx, r, func(m history.Rollup) error {
+				seen[m.At] = true
+				return nil
+			})
+			if err != nil {
+				return err
+			}
+			b.Observed += min(time.Duration(len(seen))*fine, end.Sub(start))
+		}
+	}
+	return nil
 }
 
 func (t *Table) steps() int { return int((t.To.Sub(t.From) + t.Step - 1) / t.Step) }
@@ -171,13 +208,6 @@ func merge(h *rollup.Histogram, encoded []byte) error {
 }
 
 func (b *builder) table() Table {
-	for i, known := range b.known {
-		if !known {
-			continue
-		}
-		start := b.From.Add(time.Duration(i) * b.Step)
-		b.Observed += min(b.Step, b.To.Sub(start))
-	}
 	for _, t := range b.types {
 		for i := range t.Trend {
 			t.Trend[i].Observed = b.known[i]

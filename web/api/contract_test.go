@@ -77,9 +77,10 @@ func asking(group, call string) map[string][]asked {
 			{400, "/exclude", `{"name":"shop.add"}`, nil},
 			{400, "/exclude", `{"name":"","exclude":[]}`, nil},
 		},
-		"get-series":   {{200, "/series?from=-24h&group=name", "", nil}, {200, "/series?q=valueerror", "", nil}},
-		"list-workers": {{200, "/workers?status=online&limit=1", "", nil}, {400, "/workers?cursor=!", "", nil}},
-		"get-worker":   {{200, "/workers/celery@w1", "", nil}, {404, "/workers/none", "", nil}},
+		"list-task-types": {{200, "/types?last=7d&sort=-failed", "", nil}},
+		"get-series":      {{200, "/series?from=-24h&group=name", "", nil}, {200, "/series?q=valueerror", "", nil}},
+		"list-workers":    {{200, "/workers?status=online&limit=1", "", nil}, {400, "/workers?cursor=!", "", nil}},
+		"get-worker":      {{200, "/workers/celery@w1", "", nil}, {404, "/workers/none", "", nil}},
 		"inspect-worker": {
 			{200, "/inspect/celery@w1?refresh=true", "", nil}, {200, "/inspect/" + url.PathEscape(oddName), "", nil}, {404, "/inspect/none", "", nil},
 		},

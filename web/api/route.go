@@ -138,6 +138,7 @@ func (a *api) register(h huma.API) {
 	a.registerWorkflows(h)
 	a.registerExclude(h)
 	a.registerSeries(h)
+	a.registerTypes(h)
 	a.registerPublish(h)
 	a.registerBulk(h)
 	a.registerDeadLetters(h)

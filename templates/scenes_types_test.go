@@ -1,0 +1,60 @@
+package templates_test
+
+import (
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/rollup"
+	"github.com/umbelhq/umbel/monitor/tasktype"
+	"github.com/umbelhq/umbel/templates"
+)
+
+func typeScenes() map[string]scene {
+	return map[string]scene{
+		"types":            {layout(templates.SectionTypes, "/types"), typeList()},
+		"types-none":       {layout(templates.SectionTypes, "/types"), templates.Types{Last: "24h", Table: typeTable(), Sorts: typeList().Sorts}},
+		"types-unreadable": {layout(templates.SectionTypes, "/types"), templates.Types{Last: "24h", Unreadable: true, Sorts: typeList().Sorts}},
+	}
+}
+
+// durations are as many times as given, in ms.
+func durations(ms ...int64) rollup.Histogram {
+	var h rollup.Histogram
+	for _, m := range ms {
+		h.Add(1000 * m)
+	}
+	return h
+}
+
+func typeTable() tasktype.Table {
+	from := at(0).Truncate(time.Hour).UTC()
+	return tasktype.Table{From: from, To: from.Add(4 * time.Hour), Step: time.Hour, Observed: 150 * time.Minute}
+}
+
+func typeList() templates.Types {
+	sorts := map[string]templates.Sort{}
+	for _, key := range tasktype.SortKeys() {
+		sorts[key] = templates.Sort{Href: "/ops/types?sort=-" + key}
+	}
+	sorts["wait_p99"] = templates.Sort{Href: "/ops/types?sort=wait_p99", Order: "descending"}
+	trend := []tasktype.Step{{}, {Observed: true, Received: 9, Succeeded: 8, Failed: 1}, {Observed: true}, {Observed: true, Received: 3, Succeeded: 3}}
+	slower := tasktype.Usual{Median: 400_000, MAD: 20_000, Hours: 100}
+	faster := tasktype.Usual{Median: 4_000_000, MAD: 20_000, Hours: 168}
+	usual := tasktype.Usual{Median: 1_210_000, MAD: 200_000, Hours: 6}
+	charge := tasktype.Row{Type: tasktype.Type{
+		Name: "billing.tasks.charge", Received: 12, Succeeded: 11, Failed: 1, Retried: 2, Trend: trend, Wait: durations(1, 20, 3000),
+		Run: durations(1200, 1300, 1200, 9000), Workers: tasktype.Places{Names: []string{"celery@a", "celery@b"}}, Queues: tasktype.Places{Names: []string{"billing"}},
+	}, LastFailedAt: at(0).UnixMicro()}
+	charge.Drift = slower.Against(charge.Run)
+	quick, same := charge, charge
+	quick.Name, quick.Drift, quick.Queues.More = "mail.deliver", faster.Against(charge.Run), true
+	same.Name, same.Failed, same.LastFailedAt, same.Drift = evil, 0, 0, usual.Against(charge.Run)
+	return templates.Types{
+		Table: typeTable(), Last: "24h", Sorts: sorts, Found: 5, All: 10_000, Find: "a", First: "/ops/types", Next: "/ops/types?after=x",
+		Ranges: []templates.Choice{{Text: "1h", Href: "/ops/types?last=1h"}, {Text: "24h", Href: "/ops/types", Current: true}},
+		Rows: []tasktype.Row{
+			charge, quick, same,
+			{Type: tasktype.Type{Trend: trend, Received: 1}},
+			{Type: tasktype.Type{Name: rollup.Other, Failed: 2, Trend: trend}},
+		},
+	}
+}
