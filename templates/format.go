@@ -97,6 +97,14 @@ func duration(seconds float64) string {
 	}
 }
 
+// distance is how long after from a moment is, with its sign: +364 ms.
+func distance(from, micros int64) string {
+	if micros < from {
+		return duration(float64(micros-from) / 1e6)
+	}
+	return "+" + duration(float64(micros-from)/1e6)
+}
+
 func unit(n int64, name string) string { return number(n) + thin + name }
 
 func units(n int64, name string, rest int64, restName string) string {

@@ -39,6 +39,10 @@ func taskActs() templates.Task {
 			{Title: "Revoke", Icon: "ban", Why: "It has finished."},
 			{Title: "Retry", Icon: "rotate-cw", Href: "/ops/act/task?action=retry&id=x"},
 		},
+		Retries: []templates.Retry{
+			{RetriedTask: command.RetriedTask{ID: "9c1e6a52-0000-4000-8000-000000000009", At: at(second), By: "ann"}, State: state.Success},
+			{RetriedTask: command.RetriedTask{ID: "8c1e6a52-0000-4000-8000-000000000008", At: at(0)}},
+		},
 		Commands: []history.Command{
 			{ID: 9, RequestID: 9, Summary: "Retry task 3f2a", State: "done", Actor: "ann", CreatedAt: at(0)},
 			{
@@ -59,6 +63,7 @@ func taskStoredEvil() templates.Task {
 	return templates.Task{
 		Task:    hostile(),
 		Actions: []templates.TaskAction{{Title: "Revoke", Icon: "ban", Href: "/ops/act/task?id=%22%3E"}},
+		Retries: []templates.Retry{{RetriedTask: command.RetriedTask{ID: evil, At: at(0), By: evil}, State: evil}},
 		Commands: []history.Command{{
 			RequestID: 1, Summary: evil, State: "dead", Actor: evil, LastError: evil, Replies: []history.Reply{{Node: evil, Text: evil}},
 		}},

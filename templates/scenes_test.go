@@ -5,10 +5,12 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/clock"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/causality"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -41,7 +43,11 @@ func scenes() map[string]scene {
 		"task-returned":       {layout(templates.SectionTasks, "/tasks/r"), templates.Task{Task: returned()}},
 		"task-replaced":       {layout(templates.SectionTasks, "/tasks/x"), templates.Task{Task: replaced()}},
 		"task-expired":        {layout(templates.SectionTasks, "/tasks/x"), templates.Task{Task: revoked(state.Revocation{Expired: true})}},
-		"task-terminated":     {layout(templates.SectionTasks, "/tasks/x"), templates.Task{Task: revoked(state.Revocation{Terminated: true, Signum: 15})}},
+		"task-terminated":     {layout(templates.SectionTasks, "/tasks/x"), templates.Task{
+			Task:     revoked(state.Revocation{Terminated: true, Signum: 15}),
+			Commands: []history.Command{{ID: 8, RequestID: 8, Summary: "Terminate task 3f2a", State: "done", Actor: "ann", CreatedAt: at(0)}},
+			Effects:  map[int64]command.Effect{8: {Text: "terminated while it ran", Grade: causality.Proved}},
+		}},
 		"task-sent":           {layout(templates.SectionTasks, "/tasks/s"), templates.Task{Task: sent()}},
 		"task-hostile":        {layout(templates.SectionTasks, "/tasks/h"), templates.Task{Task: hostile(), Family: familyOf(evil, workflow.Task{ID: evil, Name: evil, ParentID: evil, State: evil}, workflow.Task{ID: "child", Name: evil, ParentID: evil})}},
 		"failures":            {layout(templates.SectionFailures, "/failures"), failureList()},

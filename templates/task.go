@@ -32,6 +32,7 @@ type Task struct {
 	Alike    *history.FailureGroup    // the group that it is in, nil if it has not failed
 	Repeats  *view.DuplicateGroup     // the group of duplicates that it is in, nil if it is in none
 	Actions  []TaskAction             // empty if nobody may act
+	Retries  []Retry                  // newest first
 	Commands []history.Command        // about it, newest first
 	Effects  map[int64]command.Effect // of these, by ID
 	Stored   *StoredResult            // nil if there is no result backend
@@ -44,6 +45,13 @@ type Task struct {
 type RelatedTask struct {
 	ID    string
 	Name  *string
+	State state.State
+}
+
+// Retry is a task that retries the one of the page, with its state, which is empty if nothing is known of it yet.
+type Retry struct {
+	command.RetriedTask
+
 	State state.State
 }
 
@@ -125,6 +133,16 @@ func timesOf(t state.Task) []labelled {
 	return list
 }
 
+// firstTime is the first moment of the runs of a task, 0 if none is known.
+func firstTime(t state.Task) int64 {
+	for _, r := range runs(t) {
+		if at := cmp.Or(r.ReceivedAt, r.StartedAt, r.EndedAt); at != 0 {
+			return at
+		}
+	}
+	return 0
+}
+
 // endLabel names the end of a run.
 func endLabel(r run) string {
 	switch r.State {
@@ -139,6 +157,19 @@ func endLabel(r run) string {
 	case state.Pending, state.Received, state.Started:
 	}
 	return "Ended"
+}
+
+// revokedBy is the newest command that revoked or terminated the task, nil if there is none.
+func (v Task) revokedBy() *history.Command {
+	if v.Task.Revocation == nil || v.Task.Revocation.Expired {
+		return nil
+	}
+	for i, c := range v.Commands {
+		if _, ok := v.Effects[c.ID]; ok {
+			return &v.Commands[i]
+		}
+	}
+	return nil
 }
 
 // revokedWords says why a task was revoked.

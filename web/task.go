@@ -44,6 +44,9 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	if v.Commands, v.Effects, err = p.taskCommands(ctx, &v.Task); err != nil {
 		return page{}, err
 	}
+	if v.Retries, err = p.retries(ctx, &v.Task); err != nil {
+		return page{}, err
+	}
 	v.Actions, v.Stored = p.taskActions(&v.Task), p.stored(ctx, &v.Task)
 	v.Alike = p.failures.of(ctx, &v.Task)
 	v.Repeats = p.repeated.of(ctx, id)

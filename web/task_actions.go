@@ -85,6 +85,19 @@ func (p *taskPage) taskCommands(ctx context.Context, t *state.Task) ([]history.C
 	return p.shownCommands(list), effects, nil
 }
 
+// retries are the retries of a task that somebody asked Umbel for, newest first.
+func (p *taskPage) retries(ctx context.Context, t *state.Task) ([]templates.Retry, error) {
+	if p.commands == nil {
+		return nil, nil
+	}
+	found, err := p.commands.Retries(ctx, t)
+	list := make([]templates.Retry, len(found))
+	for i, r := range found {
+		list[i] = templates.Retry{RetriedTask: r, State: p.lookUp(ctx, r.ID).State}
+	}
+	return list, err
+}
+
 // stored is what the result backend holds of a task, nil if there is no backend. It is waited for only shortly.
 func (p *taskPage) stored(ctx context.Context, t *state.Task) *templates.StoredResult {
 	if p.results == nil {

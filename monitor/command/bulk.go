@@ -43,6 +43,7 @@ type bulkPlan struct {
 	selected  []string
 	retries   []taskPayload
 	originals []*Original // of the retries
+	again     int         // of the retried tasks, how many have been retried before
 	bytes     int         // of their arguments
 	blocked   []Blocked   // in the order of their first task
 	states    map[state.State]int
@@ -93,10 +94,18 @@ func (s *Service) planBulk(ctx context.Context, o BulkRequest) (*bulkPlan, error
 	if o.Action != actRevoke {
 		p.topology = s.Inspector.Topology(ctx)
 	}
+	choose := s.selectByQuery
 	if len(o.IDs) > 0 {
-		return p, s.selectByID(ctx, p)
+		choose = s.selectByID
 	}
-	return p, s.selectByQuery(ctx, p)
+	if err := choose(ctx, p); err != nil {
+		return p, err
+	}
+	var err error
+	if o.Action == actRetry {
+		p.again, err = s.retriedBefore(ctx, p.selected)
+	}
+	return p, err
 }
 
 // check validates the request itself.
@@ -210,7 +219,10 @@ func (p *bulkPlan) warnings() []Warning {
 	}
 	switch {
 	case p.request.Action == actRetry:
-		list = retryWarnings(p.originals)
+		if p.again > 0 {
+			list.warn(true, "Retried before: %d of these tasks.", p.again)
+		}
+		list = append(list, retryWarnings(p.originals)...)
 	case online == 0:
 		list.warn(true, "No worker is online to receive this.")
 	case p.request.Action == actRevoke:

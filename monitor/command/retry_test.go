@@ -230,6 +230,62 @@ func TestALoneTaskStaysAlone(t *testing.T) {
 	}
 }
 
+// TestSecondRetryIsWarnedOf retries one of two tasks, then both.
+func TestSecondRetryIsWarnedOf(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil, adders()...)
+	b.task("one", state.TaskFailed, nil)
+	b.task("two", state.TaskFailed, nil)
+	about := func(list []command.Warning) string {
+		for _, w := range list {
+			if strings.HasPrefix(w.Message, "Retried before") && w.Severe {
+				return w.Message
+			}
+		}
+		return ""
+	}
+	ask := func() (single, bulk string) {
+		o, _, err := b.Retry(t.Context(), "one")
+		if err != nil {
+			t.Fatal(err)
+		}
+		one, err := b.PreviewTask(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		both, err := b.PreviewBulk(t.Context(), command.BulkRequest{Action: "retry", IDs: []string{"one", "two"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return about(one.Warnings), about(both.Warnings)
+	}
+	if single, bulk := ask(); single+bulk != "" {
+		t.Errorf("before any retry: %q, %q", single, bulk)
+	}
+	o, _, err := b.Retry(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.ID = "again"
+	r, err := b.Publish(t.Context(), by, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.settled(t, r)
+	b.task("again", state.TaskSucceeded, func(e *state.Event) { e.RootID, e.ParentID, e.Present = "one", "one", e.Present|state.FieldParentID })
+	single, bulk := ask()
+	if !strings.Contains(single, "as task again, which is in state SUCCESS") || bulk != "Retried before: 1 of these tasks." {
+		t.Errorf("warnings = %q, %q", single, bulk)
+	}
+	one, err := b.Cluster.Task(t.Context(), "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list, err := b.Retries(t.Context(), &one); err != nil || len(list) != 1 || list[0].ID != "again" || list[0].By != by.Actor {
+		t.Errorf("retries = %+v, %v", list, err)
+	}
+}
+
 func TestAuditHoldsWhatWasAskedFor(t *testing.T) {
 	t.Parallel()
 	b := newBench(t, nil, adders()...)

@@ -192,6 +192,10 @@ func (s *Service) checkID(ctx context.Context, o TaskRequest, p *taskPlan) error
 		return fmt.Errorf("look for task %s: %w", o.RetryOf, err)
 	case err == nil && !t.State.Final():
 		p.warnings.warn(true, "Task %s is not finished (%s): it may run twice.", t.ID, t.State)
+	case err == nil:
+		if err := s.warnRetried(ctx, &t, &p.warnings); err != nil {
+			return err
+		}
 	}
 	p.warnings = append(p.warnings, o.Original.warnings(o)...)
 	return nil
