@@ -8,6 +8,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/flow"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
@@ -15,6 +16,7 @@ import (
 
 // Overview is the content of the first page.
 type Overview struct {
+	Flow             flow.Verdict // whether work flows; its zero value where that is not asked
 	Chart            Chart
 	Rates            view.Rates
 	Counts           state.Counts

@@ -17,6 +17,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/alert/evaluate"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/flow"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/redact"
@@ -36,6 +37,7 @@ type common struct {
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
 	alerts      *evaluate.Service // nil if there are none
+	flow        *flow.Reader      // says whether work flows, nil of a trace
 	redactor    *redact.Redactor
 	auditLog    history.AuditLog // nil records nothing
 	urls        templates.URLs

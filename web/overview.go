@@ -33,6 +33,9 @@ func (p *overviewPage) load(ctx context.Context, a address) (page, error) {
 	v := templates.Overview{Rates: p.backend.Rates(), Health: p.backend.Health()}
 	v.Chart = p.charts.chart(ctx, lang.Query{}, chart, func(c query.Chart) string { return withChart(p.urls.Prefix+"/", c) })
 	v.Failing, v.FailuresReadable = p.failures.failing(ctx)
+	if p.flow != nil && p.instant == nil {
+		v.Flow = p.flow.Verdict(ctx)
+	}
 	if p.instant == nil {
 		v.JustResolved = p.failures.justResolved(ctx, a)
 	}

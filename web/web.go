@@ -26,10 +26,12 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/alert/evaluate"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/flow"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/peers"
+	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
@@ -94,6 +96,8 @@ type Options struct {
 	Redactor *redact.Redactor
 	Now      func() time.Time // nil means time.Now
 	Logger   *slog.Logger     // nil discards
+
+	flow *flow.Reader // of New, nil of a trace
 }
 
 // Handler serves the dashboard. Requests are answered with and without the prefix, so that it works
@@ -140,6 +144,13 @@ func New(o Options) (*Handler, error) {
 	}
 	authenticated := o.Auth != nil
 	changes := newChanges(sources(o)...)
+	if o.Trace == nil {
+		var watcher *queues.Watcher
+		if o.Commands != nil {
+			watcher = o.Commands.Queues
+		}
+		o.flow = flow.NewReader(o.Backend, watcher, o.Now)
+	}
 	o.Backend = newFairBackend(o.Backend)
 	if o.Trace != nil {
 		o.Backend = unhurried{o.Backend}
@@ -322,7 +333,7 @@ func (h *Handler) newAPI(o Options, p *pages) http.Handler {
 		audited = p.audits.audited
 	}
 	return api.New(api.Options{
-		Audit: audited, Past: past, Pasts: pasts, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, Alerts: o.Alerts,
+		Audit: audited, Past: past, Pasts: pasts, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, Alerts: o.Alerts, Flow: o.flow,
 		ReadOnly: o.ReadOnly, Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger, Challenge: h.challenge,
 		AuditLog: o.AuditLog, Redactor: o.Redactor,
 	})

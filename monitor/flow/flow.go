@@ -40,6 +40,7 @@ const (
 // Limits of what counts as usual.
 const (
 	listenFirst   = 30 * time.Second // before anything is concluded
+	lagLeast      = 30 * time.Second // below which it is no more than a late heartbeat
 	lagLimit      = time.Minute      // beyond which what is known is too old
 	waitLimit     = 5 * time.Minute  // of first attempts, unless they usually wait longer
 	waitFactor    = 2                // of the usual wait
@@ -64,6 +65,7 @@ type Observation struct {
 	Unreadable    bool          // the history cannot be read, so that what follows Queues is not known
 	Backpressure  bool          // Umbel receives nothing until its history is written
 	WorkersOnline int
+	Unwatched     bool    // nobody reads the queues
 	Queues        []Queue // nil if they cannot be read
 	Waiting       *Wait
 	Recent        Ends // of the last ten minutes
@@ -157,7 +159,7 @@ func (o Observation) umbel() []Reason {
 		return unknown(Lag, "The history cannot be read.")
 	case o.Behind >= lagLimit:
 		return unknown(Lag, "What Umbel knows of %s is %s old.", o.BehindWorker, words(o.Behind))
-	case o.Behind > 0:
+	case o.Behind >= lagLeast:
 		return []Reason{{Lag, Degraded, fmt.Sprintf("What Umbel knows of %s is %s old.", o.BehindWorker, words(o.Behind)), "/workers"}}
 	}
 	return nil
@@ -181,6 +183,9 @@ func (o Observation) workers() []Reason {
 
 // queues has a reason for each queue that does not do, and one for all others.
 func (o Observation) queues() []Reason {
+	if o.Unwatched {
+		return nil
+	}
 	if o.Queues == nil {
 		return []Reason{{Backlog, Flowing, "The queues cannot be read: what waits in them is not judged.", "/queues"}}
 	}

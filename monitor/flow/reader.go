@@ -101,7 +101,7 @@ func (r *Reader) observe(now time.Time) Observation {
 			busy[w.Name] = w.Active == nil && w.RunningTasks > 0 || w.Active != nil && *w.Active > 0
 		}
 	})
-	if r.queues != nil {
+	if o.Unwatched = r.queues == nil; !o.Unwatched {
 		o.Queues = observed(r.queues.Peek(), busy)
 	}
 	return o

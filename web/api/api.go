@@ -17,6 +17,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/alert/evaluate"
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/flow"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/idempotency/audit"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
@@ -67,6 +68,8 @@ type Options struct {
 	// AuditLog and Redactor are as in web.Options.
 	AuditLog history.AuditLog
 	Redactor *redact.Redactor
+	// Flow says whether work flows; nil makes a new reader of Backend.
+	Flow *flow.Reader
 	// Audit audits the settings of workers, which Commands inspects; nil reads a new audit for each request.
 	Audit func(ctx context.Context) audit.Report
 
@@ -97,6 +100,7 @@ type api struct {
 	traces      *fair.Slots
 	auditLog    history.AuditLog // nil records nothing
 	redactor    *redact.Redactor
+	flow        *flow.Reader
 	settings    func(ctx context.Context) audit.Report
 	challenge   func(w http.ResponseWriter)
 	prefix      string // without a slash at its end
@@ -122,13 +126,16 @@ func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 	a := &api{
 		backend: o.Backend, commands: o.Commands, alerts: o.Alerts, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
 		challenge: o.Challenge, prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
-		hides: hides, past: o.Past, pasts: o.Pasts, traces: o.traces, at: o.at, version: o.Version, auditLog: o.AuditLog, redactor: o.Redactor,
+		hides: hides, past: o.Past, pasts: o.Pasts, traces: o.traces, at: o.at, version: o.Version, auditLog: o.AuditLog, redactor: o.Redactor, flow: o.Flow,
 	}
 	if a.redactor == nil {
 		a.redactor = redact.Default()
 	}
 	if a.now == nil {
 		a.now = time.Now
+	}
+	if a.flow == nil {
+		a.flow = flow.NewReader(a.backend, a.queueWatcher(), a.now)
 	}
 	if a.settings == nil && o.Commands != nil {
 		a.settings = a.newAudit

@@ -91,6 +91,7 @@ func asking(group, call string) map[string][]asked {
 		"list-queues":       {{200, "/queues?hidden=true&limit=1", "", nil}, {400, "/queues?limit=501", "", nil}},
 		"get-queue":         {{200, "/queues/mail?peek=20", "", nil}, {404, "/queues/none", "", nil}},
 		"get-overview":      {{200, "/overview", "", nil}},
+		"get-status":        {{200, "/status", "", nil}},
 		"get-openapi":       {{200, "/openapi.json", "", nil}},
 		"get-result":        {{200, "/results/" + taskID, "", nil}, {404, "/results/none", "", nil}},
 		"get-retry":         {{200, "/retry/" + taskID, "", nil}, {200, "/retry/" + failedID, "", nil}, {404, "/retry/none", "", nil}},

@@ -154,6 +154,7 @@ func (a *api) register(h huma.API) {
 	a.registerAppOutboxes(h)
 	a.registerIdempotency(h)
 	huma.Register(h, operation(h, auth.View, "get-overview", "/overview", "Get counts, rates and health"), a.overview)
+	huma.Register(h, operation(h, auth.View, "get-status", "/status", "Say whether work is flowing, and why"), a.status)
 	huma.Register(h, operation(h, auth.View, "get-openapi", "/openapi.json", "Get this OpenAPI document"), a.document)
 }
 
