@@ -54,6 +54,9 @@ func commands() []command {
 		{"simulate mutex", "", "Simulate processes that share a lock by Lamport's algorithm, and check that it excludes.\n" +
 			"Exit status 1 means that an invariant broke; the shortest schedule that breaks one is printed.", &simulateMutexCmd{}},
 		{"healthcheck", "", "Exit with status 0 if the server responds, as container runtimes ask.", &healthcheckCmd{}},
+		{"status", "", "Say whether work is flowing, and why, as a running Umbel concludes.\n" +
+			"Exit status 0 means that it is, 1 that it is degraded or stuck, 2 that nobody knows: Umbel cannot be reached, or has\n" +
+			"not heard enough.", &statusCmd{}},
 		{"mcp", "", "Let an assistant read a running Umbel by the Model Context Protocol, over standard input and output.\n" +
 			"It has the rights of the token and changes nothing. Assistants that speak HTTP need no command: they use URL/mcp.", &mcpCmd{}},
 		{"token create", "", "Make an API token and print it. The server must not be running.", &tokenCreateCmd{}},
@@ -70,6 +73,11 @@ type streams struct {
 	in       io.Reader
 	out, err io.Writer
 }
+
+// exitError ends a command that has already said why.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit status %d", int(e)) }
 
 // usageError is invalid usage: exit status 2.
 type usageError struct{ error }
@@ -93,6 +101,9 @@ func run(ctx context.Context, args []string, in io.Reader, out, stderr io.Writer
 	}
 	if err == nil {
 		return 0
+	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		return int(exit)
 	}
 	complain(stderr, err)
 	if _, usage := errors.AsType[usageError](err); usage {

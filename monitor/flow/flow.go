@@ -8,6 +8,7 @@ import (
 	"math"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -169,7 +170,7 @@ func (o Observation) workers() []Reason {
 	r := Reason{Kind: Workers, Path: "/workers", Level: Flowing}
 	switch {
 	case o.WorkersOnline > 0:
-		r.Text = fmt.Sprintf("%s online.", count(int64(o.WorkersOnline), "worker is", "workers are"))
+		r.Text = count(int64(o.WorkersOnline), "worker is", "workers are") + " online."
 	case o.Queues == nil:
 		r.Level, r.Text = Stuck, "No worker is online."
 	default:
@@ -276,7 +277,7 @@ func (o Observation) failing() []Reason {
 		return nil
 	}
 	share := o.Recent.share()
-	r.Text = fmt.Sprintf("%s of the tasks that ended in the last 10 minutes failed", percent(share))
+	r.Text = percent(share) + " of the tasks that ended in the last 10 minutes failed"
 	if o.Usual.all() < usualEnded {
 		r.Text += "."
 		if o.Recent.Failed >= minFailed && n >= minEnded && share > alwaysTooMany {
@@ -318,7 +319,7 @@ func count(n int64, one, many string) string {
 
 // number separates thousands by commas.
 func number(n int64) string {
-	text := fmt.Sprint(n)
+	text := strconv.FormatInt(n, 10)
 	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
 		text = text[:i] + "," + text[i:]
 	}

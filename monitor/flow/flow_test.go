@@ -41,29 +41,41 @@ func TestJudge(t *testing.T) {
 		"cannot read":      {func(o *flow.Observation) { o.WorkersOnline, o.Queues = 0, nil }, flow.Stuck, "No worker is online.", "/workers"},
 		"no worker":        {func(o *flow.Observation) { o.WorkersOnline, o.Queues[0].Ready = 0, 1 }, flow.Stuck, "Work waits, and no worker is online.", "/workers"},
 		"no worker needed": {func(o *flow.Observation) { o.WorkersOnline = 0 }, flow.Flowing, "No worker is online, and nothing waits.", "/workers"},
-		"nobody consumes": {func(o *flow.Observation) { o.Queues[0].Ready, o.Queues[0].Consumers = 1_200, new(int64(0)) },
-			flow.Stuck, "1,200 messages wait in mail, and nobody consumes from it.", "/queues/mail"},
-		"deaf": {func(o *flow.Observation) { o.Queues[0].Ready, o.Queues[0].Taken = 1, new(false) },
-			flow.Stuck, "1 message waits in mail, and its consumers, which run nothing, took none for a minute.", "/queues/mail"},
-		"busy": {func(o *flow.Observation) {
-			o.Queues[0].Ready, o.Queues[0].Taken, o.Queues[0].Busy = 2, new(false), true
+		"nobody consumes": {
+			func(o *flow.Observation) { o.Queues[0].Ready, o.Queues[0].Consumers = 1_200, new(int64(0)) },
+			flow.Stuck, "1,200 messages wait in mail, and nobody consumes from it.", "/queues/mail",
 		},
-			flow.Degraded, "2 messages wait in mail, and its consumers, which are busy, took none for a minute.", "/queues/mail"},
+		"deaf": {
+			func(o *flow.Observation) { o.Queues[0].Ready, o.Queues[0].Taken = 1, new(false) },
+			flow.Stuck, "1 message waits in mail, and its consumers, which run nothing, took none for a minute.", "/queues/mail",
+		},
+		"busy": {
+			func(o *flow.Observation) {
+				o.Queues[0].Ready, o.Queues[0].Taken, o.Queues[0].Busy = 2, new(false), true
+			},
+			flow.Degraded, "2 messages wait in mail, and its consumers, which are busy, took none for a minute.", "/queues/mail",
+		},
 		"grows": {func(o *flow.Observation) {
 			q := &o.Queues[0]
 			q.Ready, q.Before, q.In, q.Out = 500, new(int64(300)), new(5.), new(4.)
 		}, flow.Degraded, "mail grows: 500 messages wait, 300 five minutes ago.", "/queues/mail"},
-		"waits": {func(o *flow.Observation) {
-			o.Waiting = &flow.Wait{Tasks: 1, Oldest: 6 * time.Minute, Query: "state:pending"}
+		"waits": {
+			func(o *flow.Observation) {
+				o.Waiting = &flow.Wait{Tasks: 1, Oldest: 6 * time.Minute, Query: "state:pending"}
+			},
+			flow.Degraded, "1 task waits to start, the oldest for 6 min; up to 5 min is usual.", "/tasks?q=state%3Apending",
 		},
-			flow.Degraded, "1 task waits to start, the oldest for 6 min; up to 5 min is usual.", "/tasks?q=state%3Apending"},
 		"waits as usual": {func(o *flow.Observation) {
 			o.Waiting, o.UsualWait = &flow.Wait{Tasks: 1, Oldest: 6 * time.Minute}, 4*time.Minute
 		}, flow.Flowing, "3 workers are online.", "/workers"},
-		"fails": {func(o *flow.Observation) { o.Recent.Failed = 100 },
-			flow.Degraded, "9.2 % of the tasks that ended in the last 10 minutes failed; 1 % is usual.", "/tasks?q=finished%3A-10m..+state%3Afailure"},
-		"all fail": {func(o *flow.Observation) { o.Recent = flow.Ends{Failed: 30} },
-			flow.Stuck, "100 % of the tasks that ended in the last 10 minutes failed; 1 % is usual.", "/tasks?q=finished%3A-10m..+state%3Afailure"},
+		"fails": {
+			func(o *flow.Observation) { o.Recent.Failed = 100 },
+			flow.Degraded, "9.2 % of the tasks that ended in the last 10 minutes failed; 1 % is usual.", "/tasks?q=finished%3A-10m..+state%3Afailure",
+		},
+		"all fail": {
+			func(o *flow.Observation) { o.Recent = flow.Ends{Failed: 30} },
+			flow.Stuck, "100 % of the tasks that ended in the last 10 minutes failed; 1 % is usual.", "/tasks?q=finished%3A-10m..+state%3Afailure",
+		},
 		"all fail as usual": {func(o *flow.Observation) { o.Recent, o.Usual = flow.Ends{Failed: 30}, flow.Ends{Failed: 1_000} }, flow.Flowing, "3 workers are online.", "/workers"},
 		"too few to tell":   {func(o *flow.Observation) { o.Recent = flow.Ends{Failed: 4} }, flow.Flowing, "3 workers are online.", "/workers"},
 	}

@@ -33,6 +33,22 @@ type client struct {
 
 // get returns what the API has at a path, without fields that are null. The error is a sentence for the assistant.
 func (c *client) get(ctx context.Context, path string, params url.Values) (map[string]any, error) {
+	text, err := c.fetch(ctx, path, params)
+	if err != nil {
+		return nil, err
+	}
+	var body map[string]any
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&body); err != nil {
+		return nil, fmt.Errorf("the response of Umbel is not JSON: %w", err)
+	}
+	withoutNull(body)
+	return body, nil
+}
+
+// fetch returns the JSON that the API has at a path. The error is a sentence for people.
+func (c *client) fetch(ctx context.Context, path string, params url.Values) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	if len(params) > 0 {
@@ -63,14 +79,7 @@ func (c *client) get(ctx context.Context, path string, params url.Values) (map[s
 	if kind, _, err := mime.ParseMediaType(response.Header.Get("Content-Type")); err != nil || kind != "application/json" {
 		return nil, errors.New("there is no JSON API of Umbel at this URL")
 	}
-	var body map[string]any
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	if err := d.Decode(&body); err != nil {
-		return nil, fmt.Errorf("the response of Umbel is not JSON: %w", err)
-	}
-	withoutNull(body)
-	return body, nil
+	return text, nil
 }
 
 // refusal says what a response with another status than 200 means.

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
@@ -37,15 +38,24 @@ type Remote struct {
 
 // Serve answers the messages of in, one on each line, on out until in or ctx ends.
 func (r Remote) Serve(ctx context.Context, in io.Reader, out io.Writer, version string) error {
+	t := &sdk.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}}
+	if err := newServer(r.client(), version).Run(ctx, t); err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
+		return fmt.Errorf("serve the Model Context Protocol: %w", err)
+	}
+	return nil
+}
+
+// Get returns the JSON that the API has at a path such as /status. The error is a sentence.
+func (r Remote) Get(ctx context.Context, path string, params url.Values) ([]byte, error) {
+	return r.client().fetch(ctx, path, params)
+}
+
+func (r Remote) client() *client {
 	c := &client{base: r.URL + "/api/v1", token: r.Token, transport: r.Transport}
 	if c.transport == nil {
 		c.transport = http.DefaultTransport
 	}
-	t := &sdk.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}}
-	if err := newServer(c, version).Run(ctx, t); err != nil && ctx.Err() == nil && !errors.Is(err, io.EOF) {
-		return fmt.Errorf("serve the Model Context Protocol: %w", err)
-	}
-	return nil
+	return c
 }
 
 // unclosed is a writer that others close.
