@@ -21,6 +21,7 @@ func TestMain(m *testing.M) { os.Exit(testbrowser.Main(m)) }
 
 // scriptPage has what umbel.js asks of a page, and sockets that the test plays the server of.
 const scriptPage = `<!DOCTYPE html>
+<html data-keys="%s">
 <title>Test</title>
 <nav class="rail"></nav>
 <span id="connection"></span>
@@ -56,7 +57,7 @@ func newScripted(t *testing.T) *scripted {
 			return
 		}
 		w.Header().Set("Content-Type", "text/html")
-		_, _ = fmt.Fprintf(w, scriptPage, a.URL("umbel.js"))
+		_, _ = fmt.Fprintf(w, scriptPage, a.URL("keys.js"), a.URL("umbel.js"))
 	}))
 	t.Cleanup(srv.Close)
 	ctx, cancel := chromedp.NewContext(browser)

@@ -603,113 +603,22 @@ document.addEventListener("click", (e) => {
 
 // ---- Times past ----
 
-// pinned is the address of the page as it is shown: that of the past has its instant, any other gets the last moment.
-function pinned() {
-  const url = new URL(location.href);
-  if (!$("#past")) url.searchParams.set("at", $("#trace") ? "now" : new Date(present()).toISOString());
-  return url;
-}
-
-async function copyLink() {
-  const button = element("button", { className: "hidden" });
-  button.dataset.copy = pinned().href;
-  document.body.append(button);
-  await copy(button);
-  button.remove();
-  say("Copied the link to this instant");
-}
-
-// visit shows another page, as of the same instant.
-function visit(path) {
-  const url = new URL(prefix + path, location.href);
-  if ($("#past")) url.searchParams.set("at", new URL(location.href).searchParams.get("at"));
-  location.assign(url);
-}
-
-function follow(selector) {
-  const link = $(selector);
-  if (link) location.assign(link.href);
-}
-
 document.addEventListener("change", (e) => {
   if (e.target instanceof HTMLInputElement && e.target.id === "scrubber") e.target.form?.requestSubmit();
 });
 
 // ---- Keys ----
 
-const keys = {
-  "/": ["search", () => ($("#query") ?? $("input[name=q]"))?.focus()],
-  "j": ["next row", () => step(1)],
-  "k": ["row before", () => step(-1)],
-  "n": ["show new rows", showNews],
-  "p": ["pause and resume", pause],
-  "[": ["one event back in time", () => follow("#past-before, #look-back")],
-  "]": ["one event on", () => follow("#past-after")],
-  "Y": ["copy the link to this instant", copyLink],
-  "g o": ["overview", () => visit("/")],
-  "g t": ["tasks", () => visit("/tasks")],
-  "g w": ["workers", () => visit("/workers")],
-  "g q": ["queues", () => visit("/queues")],
-  "g x": ["outbox", () => visit("/outbox")],
-  "g d": ["duplicates", () => visit("/duplicates")],
-  "g e": ["failures", () => visit("/failures")],
-  "?": ["this help", () => help().showModal()],
-};
-
-// step moves the focus to the link of a neighbouring row; Enter then opens it.
-function step(by) {
-  const rows = [...main.querySelectorAll("tbody[id] > tr")].filter((row) => $("a", row));
-  const now = rows.findIndex((row) => row.contains(document.activeElement));
-  const row = rows[now < 0 ? 0 : Math.min(Math.max(now + by, 0), rows.length - 1)];
-  if (row) $("a", row).focus();
-}
-
-// Single keys can be switched off, for those who speak to their machine.
-const setting = {
-  get off() { try { return localStorage.getItem("umbel.keys") === "off"; } catch { return false; } },
-  set off(value) { try { localStorage.setItem("umbel.keys", value ? "off" : "on"); } catch { /* kept for this page only */ } },
-};
-let keysOff = setting.off;
-
-let dialog;
-function help() {
-  if (dialog) return dialog;
-  const facts = element("dl");
-  for (const [key, [words]] of Object.entries(keys)) {
-    const names = (key.trim() ? key.split(" ") : ["Space"]).map((name) => element("kbd", { textContent: name }));
-    facts.append(element("dt", {}, ...names), element("dd", { textContent: words }));
-  }
-  const box = element("input", { type: "checkbox", checked: !keysOff, onchange: () => setting.off = keysOff = !box.checked });
-  dialog = element("dialog", {},
-    element("h2", { textContent: "Keyboard" }), facts,
-    element("label", {}, box, " Single keys are shortcuts"),
-    element("form", { method: "dialog" }, element("button", { className: "button", textContent: "Close" })));
-  document.body.append(dialog);
-  return dialog;
-}
-
-let lastKey = "";
-let lastKeyAt = 0;
-document.addEventListener("keydown", (e) => {
-  if (keysOff || e.ctrlKey || e.metaKey || e.altKey || e.isComposing) return;
-  if (e.target.closest("input:not([type=checkbox]), textarea, select, [contenteditable], dialog")) return;
-  if (e.key === " " && e.target.closest("input, button, summary")) return; // it has a meaning there
-  const pair = Date.now() - lastKeyAt < 1000 ? `${lastKey} ${e.key}` : "";
-  lastKey = e.key;
-  lastKeyAt = Date.now();
-  const [, act] = keys[pair] ?? keys[e.key] ?? [];
-  if (!act) return;
-  e.preventDefault();
-  act();
-});
+// keys are shortcuts by key: what each does in words, and a function. keys.js has most of them.
+const keys = {};
+const { keys: shortcuts, palette } = document.documentElement.dataset;
+try {
+  if (shortcuts) (await import(shortcuts)).attach(keys, { prefix, palette, live, present, pause, showNews, copy, say });
+} catch { /* the page works without them */ }
 
 // ---- Start ----
 
 pauseButton?.addEventListener("click", pause);
-pauseButton?.before(element("button", {
-  type: "button", className: "button quiet", textContent: "?", title: "Keyboard shortcuts (?)", onclick: () => help().showModal(),
-}));
-
 let hiding;
 document.addEventListener("visibilitychange", () => {
   clearTimeout(hiding);

@@ -49,6 +49,7 @@ func asking(group, call string) map[string][]asked {
 		"get-task":         {{200, "/tasks/" + taskID, "", nil}, {200, "/tasks/" + failedID, "", nil}, {404, "/tasks/none", "", nil}},
 		"list-task-events": {{200, "/tasks/" + taskID + "/events", "", nil}, {404, "/tasks/none/events", "", nil}},
 		"suggest":          {{200, "/suggest?q=state:fa&at=8", "", nil}},
+		"search":           {{200, "/search?q=pay", "", nil}},
 		"list-views":       {{200, "/views", "", nil}},
 		"save-view": {
 			{201, "/views", `{"name":"one","query":"run:>2s"}`, nil},

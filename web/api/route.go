@@ -132,6 +132,7 @@ func (a *api) register(h huma.API) {
 	a.registerExport(h)
 	a.registerTrace(h)
 	a.registerSuggest(h)
+	a.registerSearch(h)
 	a.registerViews(h)
 	a.registerFailures(h)
 	a.registerDuplicates(h)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -144,5 +145,39 @@ func TestSuggestions(t *testing.T) {
 				t.Errorf("first suggestion = %v, want %+v", got, tt)
 			}
 		})
+	}
+}
+
+func TestSearch(t *testing.T) {
+	t.Parallel()
+	h := newAPI(api.Options{Backend: newBackend(t)})
+	if got := send(t, h, http.MethodPost, "/views", `{"name":"Slow payments","query":"run:>2s"}`).Code; got != http.StatusCreated {
+		t.Fatalf("save a view = %d, want 201", got)
+	}
+	for q, want := range map[string]string{
+		"W1":             "worker celery@w1 /workers/celery@w1",
+		"cel":            "worker celery@w1 /workers/celery@w1",
+		"pay":            "name shop.pay /tasks?q=name%3Ashop.pay",
+		"payments slow":  "view Slow payments /tasks?q=run%3A%3E2s",
+		taskID:           "task shop.add " + taskID + " /tasks/" + taskID,
+		"no such":        "",
+		"x*OR(":          "",
+		" ":              "",
+		taskID[:4] + "x": "",
+	} {
+		var got string
+		items := decode(t, get(t, h, "/search?"+url.Values{"q": {q}}.Encode()).Body.String())["items"].([]any)
+		if len(items) > 0 {
+			first := items[0].(map[string]any)
+			got = fmt.Sprint(first["kind"], " ", first["text"], " ", first["path"])
+		}
+		if got != want {
+			t.Errorf("%q finds %q, want %q", q, got, want)
+		}
+	}
+	for _, target := range []string{"/search", "/search?q=", "/search?q=" + strings.Repeat("x", 201)} {
+		if got := get(t, h, target).Code; got != http.StatusBadRequest {
+			t.Errorf("GET %.20s = %d, want 400", target, got)
+		}
 	}
 }
