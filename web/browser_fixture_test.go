@@ -156,7 +156,8 @@ func (tb *tab) try(expression string) (any, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[any]("("+expression+") ?? null"))
 }
 
-// until waits for an expression to be true. One that throws is not so yet: another page may be on its way.
+// until waits for an expression to be true of a page that has loaded whole. One that throws is not so yet: another page may be
+// on its way.
 func (tb *tab) until(expression string) {
 	tb.t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
@@ -164,7 +165,7 @@ func (tb *tab) until(expression string) {
 	var err error
 	for end := time.Now().Add(timeout); time.Now().Before(end); <-tick.C {
 		var v any
-		if v, err = tb.try(expression); v == true {
+		if v, err = tb.try(`document.readyState === "complete" && (` + expression + `)`); v == true {
 			return
 		}
 	}

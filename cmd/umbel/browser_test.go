@@ -94,11 +94,11 @@ func tryEvaluate[T any](t *tab, expression string) (T, error) {
 	return chromedp.Run(ctx, chromedp.Evaluate[T](expression))
 }
 
-// until waits for a condition in the page. One that throws is not so yet: another page may be on its way.
+// until waits for a condition in the page, which has loaded whole. One that throws is not so yet: another page may be on its way.
 func (t *tab) until(tb testing.TB, condition string) {
 	tb.Helper()
 	eventually(tb, timeout, func() error {
-		at, err := tryEvaluate[string](t, `(`+condition+`) ? "" : location.href + "\n" + document.body.innerText`)
+		at, err := tryEvaluate[string](t, `document.readyState === "complete" && (`+condition+`) ? "" : location.href + "\n" + document.body.innerText`)
 		if err == nil && at != "" {
 			err = fmt.Errorf("not so on the page: %s\n%s", condition, at)
 		}
