@@ -187,8 +187,12 @@ func withoutForced(flower, umbel *members) {
 	}
 }
 
-// compareKeys reports keys that only one has, and another order.
+// compareKeys reports keys that only one has, and another order. RabbitMQ tells since when a queue is idle a while after it is.
 func compareKeys(at string, f, u *members, differ func(string, ...any)) {
+	for _, o := range []*members{f, u} {
+		o.keys = slices.DeleteFunc(o.keys, func(key string) bool { return key == "idle_since" })
+		delete(o.values, "idle_since")
+	}
 	for _, key := range f.keys {
 		if _, ok := u.values[key]; !ok {
 			differ("%s lacks %q", at, key)

@@ -1,6 +1,7 @@
 package flower
 
 import (
+	"cmp"
 	"errors"
 	"net/http"
 	"slices"
@@ -78,7 +79,7 @@ func fields(t *state.Task, payload bool) object {
 		{"worker", t.Worker},
 		{"result", shown(lastText(t, result))},
 		{"exception", shown(lastText(t, exception))},
-		{"timestamp", seconds(t.UpdatedAt)},
+		{"timestamp", seconds(cmp.Or(stateTime(t.State, at, t.SentAt), t.UpdatedAt))},
 		{"runtime", t.RuntimeSeconds},
 		{"traceback", shown(lastText(t, traceback))},
 		{"exchange", t.Exchange},
@@ -112,6 +113,31 @@ func newTimes(t *state.Task) state.Times {
 		at.RejectedAt = max(at.RejectedAt, e.RejectedAt)
 	}
 	return at
+}
+
+// stateTime is the time of the event that brought a task to its state, which is Flower's timestamp unless events arrive out of
+// order; 0 for a custom state. Another event may have a later time by the clock of another host, or of a client that reports
+// that it has sent a task which a worker already has.
+func stateTime(st state.State, at state.Times, sent int64) int64 {
+	switch st {
+	case state.Pending:
+		return sent
+	case state.Received:
+		return at.ReceivedAt
+	case state.Started:
+		return at.StartedAt
+	case state.Success:
+		return at.SucceededAt
+	case state.Failure:
+		return at.FailedAt
+	case state.Retry:
+		return at.RetriedAt
+	case state.Revoked:
+		return at.RevokedAt
+	case state.Rejected:
+		return at.RejectedAt
+	}
+	return 0
 }
 
 // result, exception and traceback pick a text of an execution.

@@ -81,15 +81,15 @@ func readRequest(ctx context.Context, q queryer, id int64) (history.RequestSumma
 	r.First = first[0]
 	err = eachRow(ctx, q, `SELECT state, count(*), max(summary <> ?), max(target <> ?), total(answers LIKE '%"ok":false%')
 		FROM outbox WHERE first = ? GROUP BY state`, []any{r.First.Summary, r.First.Target, id}, func(rows *sql.Rows) error {
-			var s history.CommandState
-			var n int
-			var mixed, spread bool
-			var refused float64
-			err := rows.Scan(&s, &n, &mixed, &spread, &refused)
-			r.States[s], r.Mixed, r.Spread = n, r.Mixed || mixed, r.Spread || spread
-			r.Refused += int(refused)
-			return err
-		})
+		var s history.CommandState
+		var n int
+		var mixed, spread bool
+		var refused float64
+		err := rows.Scan(&s, &n, &mixed, &spread, &refused)
+		r.States[s], r.Mixed, r.Spread = n, r.Mixed || mixed, r.Spread || spread
+		r.Refused += int(refused)
+		return err
+	})
 	if err != nil || r.First.Kind != "task" {
 		return r, err
 	}
