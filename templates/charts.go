@@ -20,6 +20,7 @@ type Chart struct {
 	Rows    []ChartRow // newest first
 	Step    time.Duration
 	Seconds bool   // values are seconds, else counts
+	Strip   bool   // drawn low, above a list
 	Note    string // what the numbers are made from, empty if from all that was counted
 }
 

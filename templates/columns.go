@@ -8,7 +8,7 @@ import (
 
 // column is one that a table of tasks can have.
 type column struct {
-	ID    string // as in an address
+	ID    string // as in an address; args are drawn by call
 	Label string
 	Title string // more words, empty if the label says it all
 	Class string
@@ -21,14 +21,14 @@ func columns() []column {
 		{"state", "State", "", "c-state", func(s URLs, t state.Task) templ.Component { return stateMark(s, t.State) }},
 		{"name", "Task", "", "c-name", taskCell},
 		{"id", "Id", "", "c-id", func(s URLs, t state.Task) templ.Component { return shortIDCopy(s, t.ID) }},
-		{"args", "Arguments", "", "c-args", arguments},
+		{"args", "Arguments", "", "c-args", nil},
 		{"worker", "Worker", "", "c-worker", func(s URLs, t state.Task) templ.Component { return workerLink(s, t.Worker) }},
 		{"queue", "Queue", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.Queue, "No task-sent event") }},
 		{"wait", "Wait", "From sent, or received if unknown, to started", "c-time", func(_ URLs, t state.Task) templ.Component {
 			return took(t.WaitSeconds, "Not known")
 		}},
-		{"run", "Run", "Measured by the worker", "c-time", func(_ URLs, t state.Task) templ.Component {
-			return took(t.RuntimeSeconds, "Reported only for successful tasks")
+		{"run", "Run", "Measured by the worker, or from started to the end", "c-time", func(_ URLs, t state.Task) templ.Component {
+			return took(ran(t), "Not known")
 		}},
 		{"retries", "Attempts", "Number of attempts", "c-tries", func(_ URLs, t state.Task) templ.Component { return tries(t) }},
 		{"updated", "Updated", "", "c-age", func(_ URLs, t state.Task) templ.Component { return age(t.UpdatedAt, "Not known") }},
@@ -59,7 +59,7 @@ func columns() []column {
 
 // plainColumns are the default columns.
 func plainColumns() []string {
-	return []string{"state", "name", "id", "args", "worker", "queue", "wait", "run", "retries", "updated"}
+	return []string{"state", "name", "args", "worker", "queue", "wait", "run", "retries", "updated"}
 }
 
 // chosen returns the columns by their ids. Unknown ids are left out.

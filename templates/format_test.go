@@ -95,7 +95,7 @@ func TestArgumentsAreShownOnOneShortLine(t *testing.T) {
 		"both":            {new("(1,)"), new("{'a': 1}"), "(1,) {'a': 1}"},
 		"only named sent": {nil, new("{'a': 1}"), "{'a': 1}"},
 		"lines":           {new("('a\n\n  b',)"), nil, "('a b',)"},
-		"long":            {new(strings.Repeat("é", 1000)), nil, strings.Repeat("é", 96) + "…"},
+		"long":            {new(strings.Repeat("é", 1000)), nil, strings.Repeat("é", 120) + "…"},
 		"broken UTF-8":    {new("(\xff\xfe)"), nil, "(\xff\xfe)"},
 	}
 	for name, tc := range tests {

@@ -34,6 +34,7 @@ type Layout struct {
 	Page         string  // name of this rendering, by which a socket asks for what has changed since; may be empty
 	Bare         bool    // for those who are not signed in: without links into the dashboard and what is known of the cluster
 	Theme        string  // light or dark as chosen by the visitor, empty to follow the system
+	Compact      bool    // the visitor chose lower rows
 	Path         string  // address of the page, to come back to after changing the theme
 	User         User
 	Version      string

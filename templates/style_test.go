@@ -77,7 +77,7 @@ func contrast(a, b float64) float64 { return (max(a, b) + 0.05) / (min(a, b) + 0
 
 func TestFilesStayWithinTheirBudget(t *testing.T) {
 	t.Parallel()
-	for file, most := range map[string]int{"css/umbel.css": 12_500, "icons/sprite.svg": 5_000} {
+	for file, most := range map[string]int{"css/umbel.css": 14_000, "icons/sprite.svg": 5_000} {
 		raw, err := os.ReadFile("../static/" + file)
 		if err != nil {
 			t.Fatal(err)

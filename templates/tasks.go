@@ -95,6 +95,7 @@ type Table struct {
 	Columns []string               // ids in order, empty for the plain ones
 	Sorts   map[string]Sort        // by column
 	Outbox  map[string]*TaskOutbox // tasks that applications' outboxes know, by id
+	Words   []string               // texts that were searched for, to be marked
 	form    string                 // id of the form that rows can be chosen for, empty if they cannot
 }
 
@@ -130,6 +131,12 @@ func ColumnLabel(id string) string {
 	}
 	return ""
 }
+
+// callLength bounds the arguments and the exception in a row, in bytes.
+const callLength = 120
+
+// has reports whether a column was chosen.
+func (t Table) has(id string) bool { return slices.Contains(t.Columns, id) }
 
 // Page draws the whole page.
 func (v Tasks) Page(l Layout) templ.Component { return tasks(l, v) }

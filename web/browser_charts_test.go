@@ -120,7 +120,7 @@ func chartBeginsAtOnce(t *testing.T, b context.Context) {
 		const at = (x, y) => [...ink.getImageData(x, y, 1, 1).data].join();
 		const { left, top, width, height } = plot.bbox;
 		const [x, y] = [0, 1].map((i) => Math.round(plot.valToPos(plot.data[i].at(-1), i ? "y" : "x", true)));
-		const shade = at(left + width - 2, top + 2);
+		const shade = at(left + width - 2, top + height - 2);
 		return at(x - 1, y) !== shade && shade !== at(left + 9, top + 2); // a point in the step, and the step itself
 	})()`)
 }

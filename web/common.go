@@ -190,6 +190,7 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 		l.User = p.user(r)
 	}
 	l.Title, l.Section, l.Theme, l.Path = pg.title, pg.section, theme(r), p.urls.Prefix+pg.url
+	l.Compact = compact(r)
 	switch {
 	case p.instant != nil:
 		l.Path = p.instant.Here
@@ -228,6 +229,12 @@ func theme(r *http.Request) string {
 		return c.Value
 	}
 	return ""
+}
+
+// compact reports whether the visitor chose lower rows.
+func compact(r *http.Request) bool {
+	c, err := r.Cookie("density")
+	return err == nil && c.Value == "compact"
 }
 
 func micros(t time.Time) int64 {

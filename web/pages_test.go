@@ -191,7 +191,7 @@ func TestThemeOfTheVisitor(t *testing.T) {
 			if got := find(`value="([a-z]+)" aria-pressed="true"`, page); !slices.Equal(got, []string{tc.pressed}) {
 				t.Errorf("pressed = %q, want %q", got, tc.pressed)
 			}
-			if got := find(`name="return" value="([^"]*)"`, page); !slices.Equal(got, []string{"/ops/tasks?q=1"}) {
+			if got := find(`name="return" value="([^"]*)"`, page); !slices.Equal(slices.Compact(got), []string{"/ops/tasks?q=1"}) {
 				t.Errorf("way back = %q, want the page itself", got)
 			}
 		})

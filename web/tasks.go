@@ -44,6 +44,7 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 	v.Chart = p.charts.chart(ctx, q.Query, q.Chart, func(c query.Chart) string {
 		return q.First().Draw(c).URL(p.urls.Prefix + "/tasks")
 	})
+	v.Chart.Strip = true
 	var all breakdown
 	p.backend.View(func(c state.View) {
 		all = breakdown{c.Counts(), c.LowWaterMark() == nil}
@@ -63,6 +64,7 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 		p.log.WarnContext(ctx, "mark duplicates", "error", err)
 	}
 	v.Table.Outbox = p.inOutboxes(found.Tasks)
+	v.Table.Words = q.Query.Words()
 	v.Tasks, v.Total, v.Searched = found.Tasks, found.Total, found.Searched
 	v.Sorted = sorted(q.Sort)
 	if p.urls.CanSend {

@@ -45,6 +45,13 @@ func TestTheme(t *testing.T) {
 	if page := request(t, h, http.MethodGet, "/ops/", "", "Cookie", "theme=dark").Body.String(); !strings.Contains(page, `data-theme="dark"`) {
 		t.Error("the cookie does not make the page dark")
 	}
+	w := request(t, h, http.MethodPost, "/ops/density", "density=compact&return=/ops/tasks", "Content-Type", "application/x-www-form-urlencoded")
+	if got, want := w.Header().Get("Set-Cookie"), "density=compact; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax"; got != want {
+		t.Errorf("Set-Cookie = %q, want %q", got, want)
+	}
+	if page := request(t, h, http.MethodGet, "/ops/tasks", "", "Cookie", "density=compact").Body.String(); !strings.Contains(page, `data-density="compact"`) {
+		t.Error("the cookie does not make rows lower")
+	}
 	if page := request(t, newWeb(t, web.Options{}), http.MethodPost, "/theme", "return=//evil.example/", "Content-Type", "application/x-www-form-urlencoded"); page.Header().Get("Location") != "/" {
 		t.Errorf("at the root: Location = %q, want /", page.Header().Get("Location"))
 	}

@@ -45,7 +45,7 @@ func tabs(t *testing.T, h http.Handler, target string) []string {
 func TestViewsWithoutScripts(t *testing.T) {
 	t.Parallel()
 	h := dashboard(t, newBackend(t, state.Options{}))
-	usual := []string{"Failing now", "Slow now", "Retrying", "Stuck"}
+	usual := []string{"Failing now", "Slow now", "Retrying", "Stuck", "Lost"}
 	status, location, _ := post(t, h, "/ops/views", url.Values{
 		"name": {"Mine"}, "q": {"name:billing.* state:FAILURE"}, "sort": {"-started"}, "cols": {"id,run"}, "limit": {"7"},
 	})

@@ -17,6 +17,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -254,7 +255,8 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 	for i, rt := range all.any().routes {
 		text.get(rt.pattern, rt.action, orJSON(compatible, rt.pattern, all.page(i)))
 	}
-	text.post("/theme", auth.Open, h.theme)
+	text.post("/theme", auth.Open, h.choice("theme", "light", "dark"))
+	text.post("/density", auth.Open, h.choice("density", "compact"))
 	all.routeChanges(text, h)
 	text.get("/healthz", o.healthAction(), healthz)
 	text.get("/readyz", o.healthAction(), readyz(o.Backend))
@@ -381,17 +383,19 @@ func readyz(b Backend) http.HandlerFunc {
 	}
 }
 
-// theme stores the chosen theme in a cookie and redirects back.
-func (h *Handler) theme(w http.ResponseWriter, r *http.Request) {
-	c := &http.Cookie{ //nolint:gosec // Secure under TLS: the dashboard may be served on loopback without
-		Name: "theme", Value: r.FormValue("theme"), Path: h.prefix + "/",
-		MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
+// choice stores what the visitor chose in a cookie and redirects back. Other values are the usual choice, without one.
+func (h *Handler) choice(name string, values ...string) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		c := &http.Cookie{ //nolint:gosec // Secure under TLS: the dashboard may be served on loopback without
+			Name: name, Value: r.FormValue(name), Path: h.prefix + "/",
+			MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
+		}
+		if !slices.Contains(values, c.Value) {
+			c.Value, c.MaxAge = "", -1
+		}
+		http.SetCookie(w, c)
+		http.Redirect(w, r, h.back(r.FormValue("return")), http.StatusSeeOther)
 	}
-	if c.Value != "light" && c.Value != "dark" {
-		c.Value, c.MaxAge = "", -1
-	}
-	http.SetCookie(w, c)
-	http.Redirect(w, r, h.back(r.FormValue("return")), http.StatusSeeOther)
 }
 
 // back returns target if it is an address below the prefix, else that of the overview.

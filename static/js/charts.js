@@ -40,8 +40,9 @@ const count = (n) => n == null ? "—" : n >= 1e4 ? n.toLocaleString("en").repla
 
 class Chart extends HTMLElement {
   connectedCallback() {
-    if (!this.shadowRoot) this.build();
     this.panel = this.closest("section");
+    this.strip = this.panel.matches(".strip");
+    if (!this.shadowRoot) this.build();
     this.observer = new MutationObserver(() => this.later());
     this.observer.observe(this.panel, { childList: true, subtree: true, characterData: true, attributeFilter: ["data-value"] });
     this.themes = new MutationObserver(() => this.draw(true));
@@ -71,15 +72,24 @@ class Chart extends HTMLElement {
       .u-legend th { font-weight: 500; }
       .u-legend .u-value { color: var(--foreground); }
       .u-select { background: color-mix(in oklab, var(--ring) 22%, transparent); }
-      .u-hz .u-cursor-x { border-color: var(--muted-foreground); }`);
+      .u-hz .u-cursor-x { border-color: var(--muted-foreground); }
+      .strip .uplot { display: flex; width: 100%; }
+      .strip .u-legend { display: grid; grid: repeat(5, 12px) / auto-flow minmax(9.5rem, 1fr); width: auto; margin: 0; font-size: .6875rem; line-height: 12px; }
+      .strip .u-legend tr { display: flex; align-items: center; }
+      .strip .u-legend :is(th, td) { display: flex; align-items: center; padding: 0 2px; white-space: nowrap; }
+      .strip .u-legend .u-marker { width: 8px; height: 8px; }
+      @media (max-width: 767px) { .strip .u-legend { grid-auto-columns: 6.5rem; } .strip .u-legend tr:first-child { display: none; } }`);
     shadow.adoptedStyleSheets = [sheet];
     this.probe = document.createElement("span");
     this.place = document.createElement("div");
+    this.place.className = this.strip ? "strip" : "";
     shadow.append(link, this.probe, this.place);
   }
 
+  // box is the size of the plot. The legend of a strip stands beside it.
   box() {
-    return { width: Math.max(this.clientWidth, 200), height: 190 };
+    const beside = this.strip ? this.shadowRoot.querySelector(".u-legend")?.offsetWidth ?? 0 : 0;
+    return { width: Math.max(this.clientWidth - beside, 120), height: this.strip ? 60 : 190 };
   }
 
   color(token) {
@@ -112,21 +122,38 @@ class Chart extends HTMLElement {
     const { heads, data, unfinished } = this.read();
     this.unfinished = unfinished;
     const names = heads.map((th) => `${th.textContent} ${th.dataset.color} ${"seconds" in th.dataset}`).join("\n");
-    if (this.plot && !anew && names === this.names) return this.plot.setData(data);
+    if (this.plot && !anew && names === this.names) {
+      this.plot.setData(data);
+      return this.tell();
+    }
     this.names = names;
     this.plot?.destroy();
     this.plot = new window.uPlot(this.options(heads), data, this.place);
+    if (this.strip) this.plot.setSize(this.box());
+    this.tell();
+  }
+
+  // tell has the legend say the newest values that are whole, unless the pointer asks for others.
+  tell() {
+    const { data, cursor } = this.plot;
+    if (cursor.left >= 0) return;
+    const last = this.unfinished < 0 ? data[0].length - 1 : this.unfinished - 1;
+    if (last >= 0) this.plot.setLegend({ idx: last });
   }
 
   options(heads) {
     const words = heads.some((th) => "seconds" in th.dataset) ? duration : count;
-    const axis = { stroke: this.color("--muted-foreground"), font: "12px system-ui", grid: { stroke: this.color("--border"), width: 1 }, ticks: { show: false } };
+    const axis = { stroke: this.color("--muted-foreground"), font: `${this.strip ? 10 : 12}px system-ui`, grid: { stroke: this.color("--border"), width: 1 }, ticks: { show: false } };
     return {
       ...this.box(),
       tzDate: (s) => window.uPlot.tzDate(new Date(s * 1e3), "UTC"),
       cursor: { drag: { x: true, y: false, setScale: false } },
       scales: { y: { range: (_, __, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [{ ...axis, values: (_, marks, __, ___, step) => marks.map((s) => moment(s, step)) }, { ...axis, size: 58, values: (_, marks) => marks.map(words) }],
+      axes: [
+        { ...axis, ...this.strip && { size: 16, gap: 1 }, values: (_, marks, __, ___, step) => marks.map((s) => moment(s, step)) },
+        { ...axis, size: this.strip ? 46 : 58, ...this.strip && { gap: 2, space: 18 }, values: (_, marks) => marks.map(words) },
+      ],
+      ...this.strip && { padding: [6, 8, 0, 0] },
       series: [
         { label: "UTC", value: (_, s, __, i) => s == null ? "—" : new Date(s * 1e3).toISOString().slice(0, 16).replace("T", " ") + (i === this.unfinished ? ", so far" : "") },
         ...heads.map((th) => ({
@@ -134,7 +161,7 @@ class Chart extends HTMLElement {
           points: { filter: (plot, i, shown) => shown ? null : alone(plot.data[i]) }, // no line would show it
         })),
       ],
-      hooks: { drawClear: [(plot) => this.shade(plot)], setSelect: [(plot) => this.brush(plot)] },
+      hooks: { setCursor: [(plot) => plot.cursor.left < 0 && this.tell()], drawClear: [(plot) => this.shade(plot)], setSelect: [(plot) => this.brush(plot)] },
     };
   }
 

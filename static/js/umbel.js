@@ -28,8 +28,8 @@ const idOf = (node) => node.getAttribute?.("id");
 // What a script makes of a field of queries.
 const combobox = /^(role|aria-(expanded|controls|autocomplete|activedescendant))$/;
 
-// morph makes old look like next and touches nothing that is the same, so that focus, hover, selected
-// text and scroll positions survive. What the user opened or closed stays so, the field in use is left alone.
+// morph makes old look like next and touches nothing that is the same, so that focus, hover, selected text and scroll
+// positions survive. What was opened or closed stays so, the field in use is left alone.
 function morph(old, next) {
   if (old.nodeType !== next.nodeType || old.nodeName !== next.nodeName || idOf(old) !== idOf(next)) return old.replaceWith(next);
   if (old.isEqualNode(next)) return setFields(old, next);
@@ -82,7 +82,7 @@ function setFields(old, next) {
 const lists = new WeakMap();
 
 function listOf(tbody) {
-  if (!lists.has(tbody)) lists.set(tbody, { order: [...tbody.children].map((row) => row.id), waiting: new Map() });
+  if (!lists.has(tbody)) lists.set(tbody, { order: [...tbody.children].map((row) => row.id), waiting: new Map(), came: [] });
   return lists.get(tbody);
 }
 
@@ -98,7 +98,10 @@ function update(tbody, order, rows) {
   for (const [id, row] of rows) {
     const shown = rowIn(tbody, id);
     if (shown) morph(shown, row);
-    else list.waiting.set(id, row);
+    else {
+      if (tbody.firstChild && !list.waiting.has(id)) list.came.push(Date.now());
+      list.waiting.set(id, row);
+    }
   }
   const wanted = new Set(list.order);
   for (const id of list.waiting.keys()) if (!wanted.has(id)) list.waiting.delete(id);
@@ -107,7 +110,7 @@ function update(tbody, order, rows) {
   showPending(tbody);
 }
 
-// takeRows does the same with all rows of a page that was fetched.
+// takeRows does so with all rows of a page.
 function takeRows(tbody, rows) {
   update(tbody, rows.map((row) => row.id), rows.map((row) => [row.id, row]));
 }
@@ -140,7 +143,14 @@ function inUse(tbody) {
   return (hovers && (tbody.matches(":hover") || slotOf(tbody)?.matches(":hover"))) ||
     tbody.contains(document.activeElement) || $("input:checked", tbody) !== null ||
     (!selection.isCollapsed && selection.containsNode(tbody, true)) ||
-    scrolledAway(tbody) || $("dialog[open]") !== null;
+    scrolledAway(tbody) || rushes(tbody) || $("dialog[open]") !== null;
+}
+
+// rushes reports whether more rows come than anybody could read: 5 a second.
+function rushes(tbody) {
+  const list = listOf(tbody);
+  list.came = list.came.filter((at) => at > Date.now() - 2e3);
+  return list.came.length > 10;
 }
 
 const scrolledAway = (tbody) => tbody.childElementCount > 0 && tbody.getBoundingClientRect().top < 0;
@@ -157,7 +167,7 @@ function settled(tbody) {
 const slotOf = (tbody) => $(`[data-news="${CSS.escape(tbody.id)}"]`);
 let settling;
 
-// showPending says how many rows wait for the list to be out of use, when they are let in by themselves.
+// showPending says how many rows wait for the list to be out of use.
 function showPending(tbody) {
   const slot = slotOf(tbody);
   if (settled(tbody)) return slot?.replaceChildren();
@@ -168,7 +178,7 @@ function showPending(tbody) {
     slot.append(element("button", { type: "button", onclick: showNews }));
     if (rows) announce(`${rows} new rows. Press n to show them.`);
   }
-  // When all rows are new there may have been more, which have left again.
+  // Where all rows are new, there may have been more.
   const text = !rows ? "New order" : `${rows}${rows === listOf(tbody).order.length ? "+" : ""} new`;
   if (slot.textContent !== text) slot.firstChild.textContent = text;
 }
@@ -212,6 +222,9 @@ const live = {
   skew: Date.now() - performance.now(), // the server's clock less the time since the page began, ms
   skews: [], // as the last messages had it
   refreshed: 0, // when it was begun
+  frames: [], // to be shown
+  applied: 0, // when frames were shown last
+  every: 1e3, // ms
 
   wanted() {
     const topic = main?.dataset.topic ?? "";
@@ -289,8 +302,16 @@ const live = {
     this.at = { topic: this.topic, epoch, seq };
     this.attempts = 0;
     this.late = false;
-    apply(frame);
+    this.frames.push(frame);
+    this.applying ??= setTimeout(() => this.apply(), this.applied + Number(this.every) - Date.now());
     paint();
+  },
+
+  // apply shows the frames that have come.
+  apply() {
+    this.applying = clearTimeout(this.applying);
+    this.applied = Date.now();
+    for (const frame of this.frames.splice(0)) apply(frame);
   },
 
   // note takes what is no frame.
@@ -308,8 +329,8 @@ const live = {
     paint();
   },
 
-  // setClock estimates the server's clock. A message shows it too early by the time for which it was under way, so that the
-  // latest of the last few is nearest. What is far too early is no delay: the clock was set.
+  // setClock estimates the server's clock. A message shows it too early by its time under way, so that the latest of the
+  // last few is nearest. What is far too early is no delay: the clock was set.
   setClock(skew) {
     if (skew < this.skew - timeout.beat) this.skews = [];
     this.skews = [...this.skews.slice(-4), skew];
@@ -322,6 +343,7 @@ const live = {
   // startOver asks for everything that is not in at.
   startOver(at = { topic: this.topic }) {
     this.at = at;
+    this.frames = []; // of the page before
     this.drop();
     this.follow();
   },
@@ -342,7 +364,7 @@ const live = {
   },
 };
 
-// inflate returns the bytes that were compressed by deflate, by a writer that had written those of tail before.
+// inflate returns the bytes that deflate compressed after those of tail.
 async function inflate(tail, bytes) {
   const n = tail.length;
   const stored = new Uint8Array([0, n, n >> 8, ~n, ~n >> 8]); // the head of a block that is not compressed
@@ -385,7 +407,7 @@ function apply(frame) {
     }
   }
   tick();
-  // The page has another layout by now. Once is enough if that does not help.
+  // The page has another layout by now.
   if (strange && Date.now() - live.refreshed > timeout.poll) live.refresh();
 }
 
@@ -557,7 +579,7 @@ function tick() {
   for (const time of document.querySelectorAll("time[data-age]")) if (!time.closest("[role=alert]")) age(time);
 }
 
-// Under the pointer, names, cut text, ages and buttons get a title that says all of it.
+// Under the pointer, what may be cut gets a title with all of it.
 document.addEventListener("pointerover", (e) => {
   const target = e.target.closest(".name, td code, .copy, time[data-age]");
   if (!target || target.title) return;
@@ -619,6 +641,17 @@ try {
 // ---- Start ----
 
 pauseButton?.addEventListener("click", pause);
+const rate = $("#rate");
+if (rate) {
+  const name = "umbel.rate";
+  try { live.every = localStorage.getItem(name) ?? live.every; } catch { /* the usual one */ }
+  rate.value = live.every;
+  rate.onchange = () => {
+    live.every = rate.value;
+    try { localStorage.setItem(name, rate.value); } catch { /* for this page only */ }
+  };
+}
+
 let hiding;
 document.addEventListener("visibilitychange", () => {
   clearTimeout(hiding);

@@ -35,6 +35,7 @@ func System() []history.View {
 		{Name: "Slow now", Query: "run:>10s finished:-1h..", Sort: "-run"},
 		{Name: "Retrying", Query: "state:retry"},
 		{Name: "Stuck", Query: "is:active started:..-1h", Sort: "started"},
+		{Name: "Lost", Query: "is:lost"},
 	}
 }
 
