@@ -42,7 +42,9 @@ const above = `(() => {
 const moved = `(() => {
 	const shifts = window.shifts.flatMap((e) => e.sources).filter((s) => s.previousRect.top !== s.currentRect.top);
 	const nodes = shifts.map((s) => s.node?.nodeType === 1 ? s.node : s.node?.parentElement);
-	return nodes.filter((n) => n && !n.closest("#tasks, .news")).map((n) => n.id || n.className || n.tagName).join(" ");
+	const rect = (r) => [r.top, r.bottom].map(Math.round).join("–");
+	const told = shifts.map((s, i) => (nodes[i]?.id || nodes[i]?.className) + " " + rect(s.previousRect) + " to " + rect(s.currentRect));
+	return told.filter((_, i) => nodes[i] && !nodes[i].closest("#tasks, .news")).join(", ");
 })()`
 
 func firstScreen(t *testing.T, b context.Context) {
