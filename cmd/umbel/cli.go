@@ -57,6 +57,10 @@ func commands() []command {
 		{"status", "", "Say whether work is flowing, and why, as a running Umbel concludes.\n" +
 			"Exit status 0 means that it is, 1 that it is degraded or stuck, 2 that nobody knows: Umbel cannot be reached, or has\n" +
 			"not heard enough.", &statusCmd{}},
+		{"top", "", "Show workers, queues and task types of a running Umbel as they change; q quits.\n" +
+			"Where standard output is no terminal, they are printed once, all of them.", &topCmd{}},
+		{"tail", "[query ...]", "Print tasks that match a query as they change, as a running Umbel learns it, one line each.\n" +
+			"A query is like 'state:failure name:billing.*'. Put -- before a query that begins with -.", &tailCmd{}},
 		{"mcp", "", "Let an assistant read a running Umbel by the Model Context Protocol, over standard input and output.\n" +
 			"It has the rights of the token and changes nothing. Assistants that speak HTTP need no command: they use URL/mcp.", &mcpCmd{}},
 		{"token create", "", "Make an API token and print it. The server must not be running.", &tokenCreateCmd{}},
