@@ -5,6 +5,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/monitor/tasktype"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -12,6 +13,8 @@ func typeScenes() map[string]scene {
 	return map[string]scene{
 		"types":            {layout(templates.SectionTypes, "/types"), typeList()},
 		"types-none":       {layout(templates.SectionTypes, "/types"), templates.Types{Last: "24h", Table: typeTable(), Sorts: typeList().Sorts}},
+		"type":             {layout(templates.SectionTypes, "/types/billing.tasks.charge"), typeDetail()},
+		"type-none":        {layout(templates.SectionTypes, "/types/x"), templates.TaskType{Name: evil, Last: "24h", Detail: tasktype.Detail{Table: typeTable()}}},
 		"types-unreadable": {layout(templates.SectionTypes, "/types"), templates.Types{Last: "24h", Unreadable: true, Sorts: typeList().Sorts}},
 	}
 }
@@ -55,6 +58,28 @@ func typeList() templates.Types {
 			charge, quick, same,
 			{Type: tasktype.Type{Trend: trend, Received: 1}},
 			{Type: tasktype.Type{Name: rollup.Other, Failed: 2, Trend: trend}},
+		},
+	}
+}
+
+func typeDetail() templates.TaskType {
+	r := typeList().Rows[0]
+	slow := retried()
+	slow.State, slow.RuntimeSeconds = state.Success, new(9.0)
+	return templates.TaskType{
+		Name: r.Name, Last: "24h", Drift: r.Drift, Ranges: typeList().Ranges, Slots: 16, SlotsOf: 1,
+		Detail: tasktype.Detail{
+			Table: typeTable(), Type: r.Type, Runs: []rollup.Histogram{nil, durations(1200, 1300, 9000), nil, durations(1200)},
+			Workers: []tasktype.Part{{Name: "celery@a", Succeeded: 3, Failed: 1, Run: r.Run}, {Name: evil, Retried: 2}, {Name: rollup.Other, Failed: 1}},
+			Queues:  []tasktype.Part{{Succeeded: 3, Run: r.Run}},
+		},
+		Sample: tasktype.Sample{
+			Tasks: 1000, Slowest: []state.Task{slow},
+			Failures: tasktype.Comparison{Selected: 30, Others: 900, Traits: []tasktype.Trait{
+				{Field: "kwargs.customer", Value: `"acme"`, Selected: 28, SelectedOf: 30, Others: 4, OthersOf: 800},
+				{Field: "args[0]", Value: evil, Selected: 9, SelectedOf: 30, OthersOf: 800},
+			}},
+			Slow: tasktype.Comparison{Selected: 5, Others: 95},
 		},
 	}
 }

@@ -5,11 +5,13 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/monitor/tasktype"
+	"github.com/umbelhq/umbel/state/query"
 )
 
 // TypesPath is the address of the list of task types, below the prefix.
@@ -147,4 +149,98 @@ func (v Types) order(key string, more []string) string {
 		order += v.Sorts[more[i]].Order
 	}
 	return order
+}
+
+// TaskType is the content of the page of one type.
+type TaskType struct {
+	Name    string
+	Detail  tasktype.Detail
+	Drift   *tasktype.Drift // nil if unknown
+	Sample  tasktype.Sample
+	Last    string   // span of time that is counted, "24h"
+	Ranges  []Choice // spans
+	Slots   int64    // processes of the workers that ran it
+	SlotsOf int      // and how many of these workers have told
+}
+
+// Page draws the whole page.
+func (v TaskType) Page(l Layout) templ.Component { return taskType(l, v) }
+
+// The size of a cell of a heat map, in its own units.
+const (
+	cellWidth  = 6
+	cellHeight = 4
+)
+
+func heatBox(v TaskType, m tasktype.HeatMap) string {
+	return "0 0 " + strconv.Itoa(len(v.Detail.Runs)*cellWidth) + " " + strconv.Itoa(m.Rows*cellHeight)
+}
+
+// heatPath draws the cells of a level, the shortest run times at the bottom.
+func heatPath(m tasktype.HeatMap, level int) string {
+	var b strings.Builder
+	for _, c := range m.Cells {
+		if c.Level == level {
+			b.WriteString("M" + strconv.Itoa(c.Step*cellWidth) + " " + strconv.Itoa((m.Rows-1-c.Row)*cellHeight) + "h6v4h-6z")
+		}
+	}
+	return b.String()
+}
+
+// heatWords describe a heat map.
+func heatWords(v TaskType, m tasktype.HeatMap) string {
+	return "Run times by " + duration(v.Detail.Step.Seconds()) + ": from " + duration(*seconds(m.Low)) + " at the bottom to " + duration(*seconds(m.High)) +
+		" at the top; up to " + plural(m.Most, "task", "tasks") + " in one cell, the darkest"
+}
+
+// stepTime is when a step began.
+func (v TaskType) stepTime(i int) string {
+	return v.Detail.From.Add(time.Duration(i) * v.Detail.Step).Format("2 Jan 15:04")
+}
+
+// neededWords say how many processes of workers a type keeps busy.
+func (v TaskType) neededWords() string {
+	n, ok := v.Detail.Needed(&v.Detail.Type)
+	if !ok {
+		return ""
+	}
+	return decimal(n.Average) + " on average, " + decimal(n.Busiest) + " in the busiest " + duration(v.Detail.Step.Seconds())
+}
+
+// traitField is the field of a trait in words.
+func traitField(t tasktype.Trait) string {
+	if name, found := strings.CutPrefix(t.Field, "kwargs."); found {
+		return name
+	}
+	return t.Field
+}
+
+// shareOf is a part of known tasks.
+func shareOf(n, of int) string { return percent(float64(n), float64(max(of, 1))) }
+
+// partQuery finds the tasks of a type in one place.
+func partQuery(v TaskType, field, value string) string {
+	f, _ := query.FieldNamed(field)
+	return query.New(query.And{query.Equal(query.Name, v.Name), query.Equal(f, value)}).String() + " received:-" + v.Last + ".."
+}
+
+// meter is a share as an attribute.
+func meter(share float64) string { return strconv.FormatFloat(share, 'f', 3, 64) }
+
+// finishedWords are how many tasks ended, and how often.
+func (v TaskType) finishedWords() string {
+	words := number(v.Detail.Type.Ended())
+	if perSecond, ok := v.Detail.PerSecond(&v.Detail.Type); ok {
+		words += ", " + rate(perSecond)
+	}
+	return words
+}
+
+// slotsWords say how many tasks the workers that ran the type can run.
+func (v TaskType) slotsWords() string {
+	all, workers := len(v.Detail.Workers), ""
+	if v.SlotsOf < all {
+		workers = number(v.SlotsOf) + " of "
+	}
+	return "They ran on " + plural(all, "worker", "workers") + "; " + workers + "these can run " + number(v.Slots) + " tasks of all types at once."
 }

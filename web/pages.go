@@ -75,7 +75,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	tasks := &tasksPage{p.common, charts, p.counts, newCache[breakdown](breakdownAge)}
 	repeated := &duplicatePages{p.common}
 	task := &taskPage{p.common, p.failing, repeated, p.results}
-	types := newTypePages(p.common, charts)
+	types := newTypePages(p.common)
 	workers := &workerPages{p.common}
 	workflows := &workflowPages{p.common, p.groups}
 	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
@@ -85,6 +85,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: "/tasks", action: auth.View, lasting: true, load: tasks.load},
 		{pattern: "/tasks/*", action: auth.View, lasting: true, load: task.load},
 		{pattern: templates.TypesPath, action: auth.View, load: types.load},
+		{pattern: templates.TypesPath + "/*", action: auth.View, load: types.loadType},
 		{pattern: templates.WorkflowsPath, action: auth.View, lasting: true, load: workflows.load},
 		{pattern: templates.WorkflowsPath + "/*", action: auth.View, lasting: true, load: workflows.loadWorkflow},
 		{pattern: "/views", action: auth.View, lasting: true, load: p.views.load},

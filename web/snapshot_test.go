@@ -50,6 +50,8 @@ func TestSnapshotIsWhatThePageShows(t *testing.T) {
 		"/tasks/id%201":                         0,
 		"/types":                                1,
 		"/types?find=nothing&last=7d":           0,
+		"/types/billing.charge":                 0,
+		"/types/billing.charge?last=1h":         0,
 		"/workers":                              1,
 		"/workers?find=celery%40":               1,
 		"/workers?find=nobody":                  0,
@@ -113,7 +115,7 @@ func TestSnapshotOfUnknownTopics(t *testing.T) {
 		"/tasks/id%201?x=1", "/workers/nope", "/workers?find=", "/workers?find=a&b", "/workers/celery@a?tab=history",
 		"/workers/celery@a?tab=now", "/workers/celery@a?tab=clock&refresh=1", "/workers?tab=clock", "/taskss",
 		"/tasks?limit=0", "/tasks?nope=1", "/tasks?state=SUCCESS", "/tasks?q=state%3ASUCCESS", "/tasks?q=nope%3A1", "/tasks?q=%zz",
-		"/views", "/queues", "/types?last=24h", "/types?sort=-run", "/types?last=2h", "/types?sort=age", "/overview", "/?chart=nope", strings.Repeat("x", 1<<16),
+		"/views", "/queues", "/types?last=24h", "/types?sort=-run", "/types?last=2h", "/types?sort=age", "/types/nope", "/types/billing.charge?sort=name", "/overview", "/?chart=nope", strings.Repeat("x", 1<<16),
 	} {
 		if _, err := p.Snapshot(t.Context(), topic); !errors.Is(err, live.ErrNoTopic) {
 			t.Errorf("Snapshot(%.40q) = %v, want ErrNoTopic", topic, err)

@@ -8,7 +8,9 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/tasktype"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -16,6 +18,8 @@ import (
 const (
 	typesAge       = 5 * time.Second  // counters are stored as often
 	usualAge       = 10 * time.Minute // of a week, to which an hour is added in an hour
+	sampleAge      = 10 * time.Second // of up to 1,500 tasks
+	outliers       = 10               // slowest tasks on the page of a type
 	maxTypesCached = 8                // tables: one has up to 10,000 types
 )
 
@@ -23,14 +27,15 @@ const (
 type typePages struct {
 	*common
 
-	charts *charts
-	tables *cache[tasktype.Table]
-	usual  *cache[map[string]tasktype.Usual] // by the hour that the week before ends in
+	tables  *cache[tasktype.Table]
+	usual   *cache[map[string]tasktype.Usual] // by the hour that the week before ends in
+	details *cache[tasktype.Detail]           // by span of time and name
+	samples *cache[tasktype.Sample]           // by name
 }
 
-func newTypePages(c *common, charts *charts) *typePages {
-	p := &typePages{c, charts, newCache[tasktype.Table](typesAge), newCache[map[string]tasktype.Usual](usualAge)}
-	p.tables.most, p.usual.most = maxTypesCached, maxTypesCached
+func newTypePages(c *common) *typePages {
+	p := &typePages{c, newCache[tasktype.Table](typesAge), newCache[map[string]tasktype.Usual](usualAge), newCache[tasktype.Detail](typesAge), newCache[tasktype.Sample](sampleAge)}
+	p.tables.most, p.usual.most, p.details.most, p.samples.most = maxTypesCached, maxTypesCached, maxTypesCached, maxTypesCached
 	return p
 }
 
@@ -41,15 +46,7 @@ func (p *typePages) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, invalid(err, templates.Link{Text: "All task types", Href: path})
 	}
-	v := templates.Types{Find: q.Find, Last: cmp.Or(q.Last, query.DefaultTypesLast), Sorts: typeSorts(q, path)}
-	for _, last := range query.Ranges() {
-		other := q
-		other.Last, other.After = last, ""
-		if last == query.DefaultTypesLast {
-			other.Last = ""
-		}
-		v.Ranges = append(v.Ranges, templates.Choice{Text: last, Href: other.URL(path), Current: last == v.Last})
-	}
+	v := templates.Types{Find: q.Find, Last: cmp.Or(q.Last, query.DefaultTypesLast), Sorts: typeSorts(q, path), Ranges: typeRanges(q, path)}
 	pg := page{url: q.URL(templates.TypesPath), title: "Task types", section: templates.SectionTypes}
 	table, err := p.table(ctx, q)
 	if err != nil {
@@ -125,4 +122,79 @@ func typeSorts(q query.Types, path string) map[string]templates.Sort {
 		sorts[key] = s
 	}
 	return sorts
+}
+
+// typeRanges are the spans of time that a page may count.
+func typeRanges(q query.Types, path string) []templates.Choice {
+	var list []templates.Choice
+	current := cmp.Or(q.Last, query.DefaultTypesLast)
+	for _, last := range query.Ranges() {
+		q.Last, q.After = last, ""
+		if last == query.DefaultTypesLast {
+			q.Last = ""
+		}
+		list = append(list, templates.Choice{Text: last, Href: q.URL(path), Current: last == current})
+	}
+	return list
+}
+
+// loadType shows one type.
+func (p *typePages) loadType(ctx context.Context, a address) (page, error) {
+	below := templates.TypePath(a.name)
+	path := p.urls.Prefix + below
+	back := templates.Link{Text: "All task types", Href: p.urls.Prefix + templates.TypesPath}
+	q, err := query.ParseTypes(a.query)
+	if err != nil {
+		return page{}, invalid(err, back)
+	}
+	q = query.Types{Last: q.Last}
+	d, err := p.details.get(q.Last+" "+a.name, func() (tasktype.Detail, error) {
+		return tasktype.ReadDetail(ctx, p.backend.History(), q.Length(), p.now(), a.name)
+	})
+	if err != nil {
+		return page{}, err
+	}
+	sample, err := p.samples.get(a.name, func() (tasktype.Sample, error) {
+		return tasktype.ReadSample(ctx, p.backend, a.name, outliers)
+	})
+	if err != nil {
+		return page{}, err
+	}
+	if d.Type.Name == "" && sample.Tasks == 0 {
+		return page{}, unknown(templates.Problem{
+			Title: "Unknown task type", Message: "No task of this name is known in the last " + cmp.Or(q.Last, query.DefaultTypesLast) + ".",
+			Back: back.Href, BackText: back.Text,
+		})
+	}
+	v := templates.TaskType{
+		Name: a.name, Detail: d, Drift: p.usualBefore(ctx, d.From)[a.name].Against(d.Type.Run), Sample: sample,
+		Last: cmp.Or(q.Last, query.DefaultTypesLast), Ranges: typeRanges(q, path),
+	}
+	v.Slots, v.SlotsOf = p.slots(d.Workers)
+	return page{url: q.URL(below), title: a.name, section: templates.SectionTypes, view: v}, nil
+}
+
+// slots returns how many processes the workers of a type have, and of how many workers that is known.
+func (p *typePages) slots(parts []tasktype.Part) (slots int64, known int) {
+	var topology remote.Topology
+	if p.commands != nil {
+		topology = p.commands.Inspector.CachedTopology()
+	}
+	workers := map[string]state.Worker{}
+	p.backend.View(func(c state.View) {
+		for _, w := range c.Workers() {
+			workers[w.Name] = w
+		}
+	})
+	for i := range parts {
+		n := topology.Pools[parts[i].Name].Slots
+		if r := workers[parts[i].Name].LastReport; n == nil && r != nil {
+			n = r.Slots
+		}
+		if n != nil {
+			slots += *n
+			known++
+		}
+	}
+	return slots, known
 }

@@ -165,3 +165,10 @@ func (h Histogram) Sum() float64 {
 	}
 	return sum
 }
+
+// All calls f with the middle of each bucket in use, in µs, and how many durations are in it, shortest first.
+func (h Histogram) All(f func(micros, n int64)) {
+	for _, b := range h {
+		f(b.value(), b.n)
+	}
+}

@@ -88,10 +88,19 @@ func (t *Type) FailureShare() (float64, bool) {
 
 // Read reads the table of the time before now that a range covers. If names is not empty it has only these.
 func Read(ctx context.Context, rollups history.RollupReader, length time.Duration, now time.Time, names ...string) (Table, error) {
+	b := newBuilder(length, now)
+	return b.read(ctx, rollups, names)
+}
+
+// newBuilder returns a builder of the table of the time before now that a range covers.
+func newBuilder(length time.Duration, now time.Time) *builder {
 	step := span(length)
 	t := Table{From: now.Add(-length).Truncate(step).UTC(), To: now.UTC(), Step: step}
-	b := builder{Table: t, types: map[string]*building{}, known: make([]bool, t.steps())}
-	r := history.RollupRange{From: t.From, To: t.To, Span: step, Names: names, Histograms: true}
+	return &builder{Table: t, types: map[string]*building{}, known: make([]bool, t.steps())}
+}
+
+func (b *builder) read(ctx context.Context, rollups history.RollupReader, names []string) (Table, error) {
+	r := history.RollupRange{From: b.From, To: b.To, Span: b.Step, Names: names, Histograms: true}
 	if err := rollups.Rollups(ctx, r, b.add); err != nil {
 		return Table{}, fmt.Errorf("read task types: %w", err)
 	}
@@ -119,7 +128,7 @@ func (b *builder) observe(ctx context.Context, rollups history.RollupReader) err
 			b.Observed += end.Sub(start)
 		default:
 			seen := map[int64]bool{}
-			r := history.RollupRange{From: start, To: end, Span: fine, Names: []string{rollup.Other}} // or no name, as most have then
+			r := history.RollupRange{From: start, To: end, Span: fine}
 			err := rollups.Rollups(ctx, r, func(m history.Rollup) error {
 				seen[m.At] = true
 				return nil
@@ -139,7 +148,8 @@ func (t *Table) steps() int { return int((t.To.Sub(t.From) + t.Step - 1) / t.Ste
 type builder struct {
 	Table
 	types map[string]*building
-	known []bool // by step
+	known []bool                                 // by step
+	added func(m history.Rollup, step int) error // is called with what has been added, if not nil
 }
 
 type building struct {
@@ -171,7 +181,10 @@ func (b *builder) add(m history.Rollup) error {
 	}
 	t.Workers.More = note(t.workers, m.Worker) || t.Workers.More
 	t.Queues.More = note(t.queues, m.Queue) || t.Queues.More
-	return errors.Join(merge(&t.Wait, m.Wait), merge(&t.Run, m.Run))
+	if err := errors.Join(merge(&t.Wait, m.Wait), merge(&t.Run, m.Run)); err != nil || b.added == nil {
+		return err
+	}
+	return b.added(m, i)
 }
 
 // of returns the type of a name.

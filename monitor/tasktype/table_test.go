@@ -182,3 +182,10 @@ func TestDriftComparesWithTheHoursOfTheWeekBefore(t *testing.T) {
 		t.Errorf("drift of rare = %+v, want unknown: one hour is no week", d)
 	}
 }
+
+func histogram(micros []int64) (h rollup.Histogram) {
+	for _, d := range micros {
+		h.Add(d)
+	}
+	return h
+}
