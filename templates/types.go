@@ -190,7 +190,7 @@ func heatPath(m tasktype.HeatMap, level int) string {
 // heatWords describe a heat map.
 func heatWords(v TaskType, m tasktype.HeatMap) string {
 	return "Run times by " + duration(v.Detail.Step.Seconds()) + ": from " + duration(*seconds(m.Low)) + " at the bottom to " + duration(*seconds(m.High)) +
-		" at the top; up to " + plural(m.Most, "task", "tasks") + " in one cell, the darkest"
+		" at the top; up to " + plural(m.Most, "task", "tasks") + " in one cell, the strongest"
 }
 
 // stepTime is when a step began.

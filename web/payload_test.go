@@ -127,7 +127,7 @@ func addressesOf(t *testing.T, h *web.Handler) []string {
 	}
 	return append(list, "/act/task?action=retry&id=task-01", "/act/publish?retry_of=task-01", "/act/task?action=retry&q=", "/tasks?cols=args,kwargs,result,exc,name",
 		"/api/v1/tasks/export?format=jsonl", "/api/v1/tasks/export?cols=args,kwargs,result,exc", "/api/tasks", "/tasks/datatable?draw=1&start=0&length=10",
-		"/api/v1/suggest?q=args:", "/api/v1/suggest?q=exc:", "/api/v1/search?q=task", "/failures?show=all", "/api/v1/queues/celery?peek=10")
+		"/api/v1/suggest?q=args:", "/api/v1/suggest?q=exc:", "/api/v1/search?q=task", "/failures?show=all", "/api/v1/queues/celery?peek=10", "/types/billing.charge", "/api/v1/types/billing.charge")
 }
 
 // previews are forms and requests that show what they would do, with their bodies.

@@ -78,6 +78,7 @@ func asking(group, call string) map[string][]asked {
 			{400, "/exclude", `{"name":"shop.add"}`, nil},
 			{400, "/exclude", `{"name":"","exclude":[]}`, nil},
 		},
+		"get-task-type":   {{200, "/types/shop.add?last=30d", "", nil}, {404, "/types/none", "", nil}},
 		"list-task-types": {{200, "/types?last=7d&sort=-failed", "", nil}},
 		"get-series":      {{200, "/series?from=-24h&group=name", "", nil}, {200, "/series?q=valueerror", "", nil}},
 		"list-workers":    {{200, "/workers?status=online&limit=1", "", nil}, {400, "/workers?cursor=!", "", nil}},

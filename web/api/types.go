@@ -96,6 +96,7 @@ func fromDurations(h rollup.Histogram) Durations {
 
 func (a *api) registerTypes(h huma.API) {
 	huma.Register(h, operation(h, auth.View, "list-task-types", "/types", "List task types with counts and durations", unavailable), a.types)
+	huma.Register(h, operation(h, auth.View, "get-task-type", "/types/{name}", "Get a task type, by worker, queue and what its tasks share", notFound, unavailable), a.taskType)
 }
 
 type listTypes struct {
