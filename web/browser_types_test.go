@@ -26,11 +26,11 @@ func TestBrowserFindsTheSlowestTaskType(t *testing.T) {
 	tb := newTab(t, b, s, "/")
 	tb.until(live)
 	tb.click(`.rail a[href$="/types"]`) // the only one
-	tb.until(`document.querySelector("#types tr td.c-name")?.innerText === "reports.nightly"`)
+	tb.until(`document.querySelector("#types .c-name a")?.title === "reports.nightly"`)
 	tb.until(live)
 	tb.want(`document.querySelector("#types tr [data-label=Slowest]").innerText.replace(/\s/g, " ")`, "1 m 35 s")
 	tb.click(`.types th.c-name a`)
-	tb.until(`location.search === "?sort=name" && document.querySelector("#types tr td.c-name").innerText === "billing.charge"`)
+	tb.until(`location.search === "?sort=name" && document.querySelector("#types .c-name a").title === "billing.charge"`)
 	tb.click(`#types a[href$="/types/reports.nightly"]`)
 	tb.until(`document.querySelector("#type-facts")?.innerText.includes("Processes needed")`)
 	tb.until(live)
