@@ -2,7 +2,9 @@ package templates
 
 import (
 	"cmp"
+	"net/url"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -19,6 +21,7 @@ type Failures struct {
 	JustResolved   *history.FailureGroup // what the visitor has just resolved
 	Unreadable     bool                  // the history cannot be read
 	Self           string                // address of the page
+	Since          int64                 // µs since 1970, when the last hour began
 	Newest, Older  string                // addresses of other pages of the list, empty if there are none
 }
 
@@ -48,6 +51,7 @@ type FailureGroup struct {
 	Tasks                []state.Task // the newest
 	JustResolved         bool         // the visitor has just resolved it
 	Self                 string       // address of the page
+	Since                int64        // µs since 1970, when its last hour began
 }
 
 // Page draws the whole page.
@@ -144,4 +148,13 @@ func (u URLs) failuresShown(value string) templ.SafeURL {
 // failuresOf links to the tasks of a group.
 func (u URLs) failuresOf(id fingerprint.ID) templ.SafeURL {
 	return u.tasksWhere("q", "failure:"+id.String())
+}
+
+// retryFailed leads to the preview of a retry of the tasks of a group that have ended since, of all if that is 0.
+func (u URLs) retryFailed(id fingerprint.ID, since int64) templ.SafeURL {
+	q := "failure:" + id.String()
+	if since != 0 {
+		q += " finished:" + utc(since).Format(time.RFC3339) + ".."
+	}
+	return u.path("/act/task?" + url.Values{"action": {"retry"}, "q": {q}}.Encode())
 }

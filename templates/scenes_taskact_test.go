@@ -22,7 +22,8 @@ func taskActScenes() map[string]scene {
 		"preflight-none":    form(preflightNone()),
 		"tasks-select":      {layout(templates.SectionTasks, "/tasks"), tasksToSelect()},
 		"publish":           form(publish()),
-		"publish-previewed": form(publishPreviewed()),
+		"preflight-remedies": form(preflightRemedies()),
+		"publish-previewed":  form(publishPreviewed()),
 	}
 }
 
@@ -97,6 +98,20 @@ func preflight() templates.Form {
 			},
 		},
 	}
+}
+
+func preflightRemedies() templates.Form {
+	v := preflightNone()
+	v.Preview.Tasks = &templates.Preflight{
+		Many: true, Remedies: &templates.Remedies{
+			Path: "/act/task", Hidden: []templates.Param{{Name: "q", Value: evil}, {Name: "kwargs", Value: "{}"}}, Cap: "9", Args: evil, Kwargs: "{}",
+		},
+		BulkPreview: command.BulkPreview{Blocked: []command.Blocked{
+			{Reason: "an argument is a Decimal", N: 264, IDs: []string{retried().ID}, Remedy: "Send these values encoded.", Objects: true, Typed: true},
+			{Reason: "queue not known", N: 1, Remedy: "From now on: task_send_sent_event = True."},
+		}},
+	}
+	return v
 }
 
 func preflightNone() templates.Form {

@@ -3,6 +3,7 @@ package web
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/url"
@@ -66,6 +67,9 @@ func (p *forms) readTasksForm(v url.Values) (tasksForm, error) {
 			return f, &command.Error{Field: "q", Message: err.Error()}
 		}
 	}
+	if f.request.Action == retry {
+		f.request.Objects, f.request.Args, f.request.Kwargs = v.Get("objects") != "", typed(v, "args"), typed(v, "kwargs")
+	}
 	if f.capped == "" {
 		return f, nil
 	}
@@ -76,6 +80,14 @@ func (p *forms) readTasksForm(v url.Values) (tasksForm, error) {
 	}
 	f.request.Cap = n
 	return f, nil
+}
+
+// typed returns the JSON in a field of a form, nil if it is empty.
+func typed(v url.Values, name string) json.RawMessage {
+	if text := strings.TrimSpace(v.Get(name)); text != "" {
+		return json.RawMessage(text)
+	}
+	return nil
 }
 
 // verb is what is done, to begin a title with.
@@ -92,6 +104,15 @@ func (f tasksForm) verb() string {
 // hidden repeats which tasks are meant.
 func (f tasksForm) hidden() []templates.Param {
 	list := []templates.Param{{Name: "action", Value: f.request.Action}}
+	if f.request.Objects {
+		list = append(list, templates.Param{Name: "objects", Value: "1"})
+	}
+	if f.request.Args != nil {
+		list = append(list, templates.Param{Name: "args", Value: string(f.request.Args)})
+	}
+	if f.request.Kwargs != nil {
+		list = append(list, templates.Param{Name: "kwargs", Value: string(f.request.Kwargs)})
+	}
 	if f.all {
 		return append(list, templates.Param{Name: "q", Value: f.text})
 	}
@@ -194,6 +215,11 @@ func (p *forms) showTasks(
 	}
 	v.Preview = p.timely(&templates.Preview{Preview: found.Preview})
 	v.Preview.Tasks = &templates.Preflight{BulkPreview: found, Many: f.all || len(f.request.IDs) > 1, Query: f.text, All: f.all}
+	if f.request.Action == retry {
+		v.Preview.Tasks.Remedies = &templates.Remedies{
+			Path: v.Path, Hidden: f.hidden(), Cap: f.capped, Args: string(f.request.Args), Kwargs: string(f.request.Kwargs),
+		}
+	}
 	if found.Capped {
 		v.Preview.Tasks.Cap = cmp.Or(f.request.Cap, command.DefaultCap)
 	}

@@ -31,7 +31,7 @@ func (p *failurePages) load(ctx context.Context, a address) (page, error) {
 		return page{}, invalid(err, templates.Link{Text: "All failures", Href: p.urls.Prefix + "/failures"})
 	}
 	path := p.urls.Prefix + "/failures"
-	v := templates.Failures{Show: q.Show, Self: q.URL(path), JustResolved: p.justResolved(ctx, a)}
+	v := templates.Failures{Since: p.hourAgo(), Show: q.Show, Self: q.URL(path), JustResolved: p.justResolved(ctx, a)}
 	pg := page{url: q.URL("/failures"), title: "Failures", section: templates.SectionFailures}
 	if v.Show == "" {
 		v.Show = query.ShowOpen
@@ -53,6 +53,11 @@ func (p *failurePages) load(ctx context.Context, a address) (page, error) {
 	return pg, nil
 }
 
+// hourAgo is when the last hour began, to the minute, so that links to it do not change all the time.
+func (p *failurePages) hourAgo() int64 {
+	return p.now().Add(-time.Hour).Truncate(time.Minute).UnixMicro()
+}
+
 // loadGroup shows one group.
 func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	id := a.name
@@ -67,7 +72,7 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	v := templates.FailureGroup{Group: f, Self: p.urls.Prefix + templates.FailurePath(id)}
+	v := templates.FailureGroup{Group: f, Since: p.hourAgo(), Self: p.urls.Prefix + templates.FailurePath(id)}
 	just := p.justResolved(ctx, a)
 	v.JustResolved = just != nil && just.ID == f.ID
 	newest, err := p.backend.Task(ctx, f.TaskID)

@@ -19,24 +19,33 @@ const (
 // escapes quotes but no backslashes, so text with a backslash can be read in two ways. It evaluates nothing, takes less
 // than 10 ms, and is false for what is longer than 64 KiB.
 func ParseRepr(repr string) (json.RawMessage, bool) {
-	if len(repr) > maxParsed {
-		return nil, false
-	}
-	if !utf8.ValidString(repr) || strings.ContainsRune(repr, utf8.RuneError) {
-		return nil, false
-	}
 	l := literal{s: repr}
-	if !l.value(0) || l.s != "" {
-		return nil, false
-	}
-	return l.out, true
+	return l.parse()
+}
+
+// ParseReprObjects is ParseRepr that also takes Decimal, UUID, date and datetime without a time zone, as Python's repr
+// writes them, for the objects by which Kombu 5.3 and newer encode these in JSON.
+func ParseReprObjects(repr string) (json.RawMessage, bool) {
+	l := literal{s: repr, objects: true}
+	return l.parse()
 }
 
 // literal parses the front of s and appends JSON to out.
 type literal struct {
-	s   string
-	out []byte
-	far int // floats near the ends of their range
+	s       string
+	out     []byte
+	far     int  // floats near the ends of their range
+	objects bool // are taken
+}
+
+func (l *literal) parse() (json.RawMessage, bool) {
+	if len(l.s) > maxParsed || !utf8.ValidString(l.s) || strings.ContainsRune(l.s, utf8.RuneError) {
+		return nil, false
+	}
+	if !l.value(0) || l.s != "" {
+		return nil, false
+	}
+	return l.out, true
 }
 
 // take moves past prefix, if s begins with it.
@@ -60,7 +69,7 @@ func (l *literal) value(level int) bool {
 	case '\'':
 		return l.text()
 	default:
-		return l.word()
+		return l.objects && l.object() || l.word()
 	}
 }
 

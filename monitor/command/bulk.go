@@ -3,6 +3,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -65,7 +66,8 @@ func (s *Service) PreviewBulk(ctx context.Context, o BulkRequest) (BulkPreview, 
 
 // Bulk enqueues the commands of a request.
 func (s *Service) Bulk(ctx context.Context, caller Caller, o BulkRequest) (Receipt, error) {
-	same := map[string]any{"action": o.Action, "ids": o.IDs, "q": o.Query.String(), "signal": o.Signal, "cap": o.Cap}
+	same := map[string]any{"action": o.Action, "ids": o.IDs, "q": o.Query.String(), "signal": o.Signal, "cap": o.Cap,
+		"objects": o.Objects, "args": string(o.Args), "kwargs": string(o.Kwargs)}
 	return s.submit(ctx, caller, draft{action: o.Action, identity: same}, func(d *draft) error {
 		p, err := s.planBulk(ctx, o)
 		if err != nil {
@@ -76,10 +78,19 @@ func (s *Service) Bulk(ctx context.Context, caller Caller, o BulkRequest) (Recei
 		}
 		v := p.preview()
 		d.target, d.warnings = v.Summary, v.Warnings
-		d.detail = map[string]any{
+		detail := map[string]any{
 			"q": o.Query.String(), "ids": o.IDs[:min(len(o.IDs), chunk)], "signal": o.Signal, "cap": o.Cap,
 			"chosen": v.Selected, "states": v.States, "blocked": v.Blocked, "capped": v.Capped,
 		}
+		if o.Objects {
+			detail["objects"] = true
+		}
+		for name, typed := range map[string]json.RawMessage{"args": o.Args, "kwargs": o.Kwargs} {
+			if typed != nil {
+				detail[name] = recorded(s.redactor, typed)
+			}
+		}
+		d.detail = detail
 		d.commands, err = p.commands(s.now())
 		return err
 	})
@@ -124,7 +135,10 @@ func (p *bulkPlan) check() error {
 		return &Error{Field: "ids", Message: fmt.Sprintf("ids must be at most %d", MaxCap)}
 	}
 	if o.Action == actRetry {
-		return nil
+		return o.checkTyped()
+	}
+	if o.Objects || o.Args != nil || o.Kwargs != nil {
+		return &Error{Field: "args", Message: "arguments are for retry only"}
 	}
 	args := map[string]any{"task_id": []any{"id"}}
 	if o.Action == actTerminate {

@@ -271,6 +271,11 @@ type BulkRequest struct {
 	Query  query.Query // all that match it
 	Signal string      // of terminate, SIGTERM if empty
 	Cap    int         // most tasks to act on, 1 to MaxCap; DefaultCap if zero
+	// Objects of a retry lets arguments that only events show have Decimal, UUID, date and datetime, encoded as Kombu 5.3
+	// and newer do.
+	Objects bool
+	// Args and Kwargs of a retry are those of all tasks whose own are not known in full, nil to leave these out.
+	Args, Kwargs json.RawMessage
 }
 
 // DefaultCap and MaxCap bound a BulkRequest.
@@ -294,4 +299,7 @@ type Blocked struct {
 	Reason string // already finished; arguments cut short
 	N      int
 	IDs    []string // the first few
+	Remedy string   // how a retry is possible, empty if nothing is known to help
+	// Objects and Typed say that a retry with BulkRequest.Objects, or with Args and Kwargs, has them.
+	Objects, Typed bool
 }

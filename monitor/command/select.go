@@ -163,12 +163,13 @@ func (s *Service) retryPayload(ctx context.Context, p *bulkPlan, t *state.Task, 
 		return taskPayload{}, "not finished"
 	case o.Name == "":
 		return taskPayload{}, "name not known"
-	case o.Original.Source == "" && (t.Args == nil || t.Kwargs == nil):
-		return taskPayload{}, "arguments not known"
 	case o.Original.Source == "":
-		return taskPayload{}, "arguments cut short, or not known for certain"
-	case o.Queue == "":
-		return taskPayload{}, "queue not known"
+		if why := p.complete(t, &o); why != "" {
+			return taskPayload{}, why
+		}
+	}
+	if o.Queue == "" {
+		return taskPayload{}, noQueue
 	}
 	for _, problem := range placement(p.topology, o.Name, o.Queue) {
 		if problem.err != nil {
@@ -190,7 +191,10 @@ func (p *bulkPlan) block(reason, id string) {
 	i := slices.IndexFunc(p.blocked, func(b Blocked) bool { return b.Reason == reason })
 	if i < 0 {
 		i = len(p.blocked)
-		p.blocked = append(p.blocked, Blocked{Reason: reason})
+		objects := reason == notInJSON
+		p.blocked = append(p.blocked, Blocked{
+			Reason: reason, Remedy: remedy(reason), Objects: objects, Typed: objects || reason == notKnown || reason == notCertain,
+		})
 	}
 	b := &p.blocked[i]
 	b.N++

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 
@@ -22,6 +23,10 @@ type Bulk struct {
 	Query  *string  `json:"q,omitempty" doc:"Query in the language of docs/query.md; an empty query matches all tasks. Give either ids or q." example:"state:failure name:billing.*"`
 	Signal string   `json:"signal,omitempty" doc:"Signal for terminate. Defaults to SIGTERM." example:"SIGKILL"`
 	Cap    int      `json:"cap,omitempty" minimum:"1" maximum:"10000" doc:"Maximum number of tasks to act on. Defaults to 1,000." example:"500"`
+
+	Objects bool            `json:"objects,omitempty" doc:"With retry, send Decimal, UUID, date and datetime of arguments that only events show as Celery 5.3 and newer encode them."`
+	Args    json.RawMessage `json:"args,omitempty" doc:"With retry, the arguments of all tasks whose own are not known in full: an array."`
+	Kwargs  json.RawMessage `json:"kwargs,omitempty" doc:"With retry, the keyword arguments of all tasks whose own are not known in full: an object."`
 }
 
 type bulkInput struct {
@@ -45,6 +50,7 @@ type Blocked struct {
 	Reason string   `json:"reason" example:"already finished"`
 	Count  int      `json:"count"`
 	IDs    []string `json:"ids" nullable:"false" doc:"The first few task IDs."`
+	Remedy *string  `json:"remedy" doc:"How a retry is possible; null if nothing is known to help."`
 }
 
 func (a *api) registerBulk(h huma.API) {
@@ -72,7 +78,7 @@ func (a *api) registerBulk(h huma.API) {
 
 // request returns the request for the command service.
 func (b Bulk) request() (command.BulkRequest, error) {
-	o := command.BulkRequest{Action: b.Action, IDs: b.IDs, Signal: b.Signal, Cap: b.Cap}
+	o := command.BulkRequest{Action: b.Action, IDs: b.IDs, Signal: b.Signal, Cap: b.Cap, Objects: b.Objects, Args: b.Args, Kwargs: b.Kwargs}
 	if (b.Query == nil) == (len(b.IDs) == 0) {
 		return o, badField("ids", "or q must be given, but not both")
 	}
@@ -94,7 +100,7 @@ func fromBulkPreview(p command.BulkPreview) BulkPreview {
 	f := BulkPreview{
 		Preview: fromPreview(p.Preview), Chosen: p.Selected, States: map[string]int{}, Capped: p.Capped,
 		Blocked: mapSlice(p.Blocked, func(b command.Blocked) Blocked {
-			return Blocked{Reason: b.Reason, Count: b.N, IDs: append([]string{}, b.IDs...)}
+			return Blocked{Reason: b.Reason, Count: b.N, IDs: append([]string{}, b.IDs...), Remedy: text(b.Remedy)}
 		}),
 	}
 	f.Confirm = nil // the request is deliberate

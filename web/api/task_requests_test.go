@@ -148,7 +148,7 @@ func TestBulkSaysWhomItLeavesOut(t *testing.T) {
 	}
 	want := map[string]any{
 		"matched": json.Number("3"), "chosen": json.Number("1"), "states": map[string]any{"RECEIVED": json.Number("1")}, "capped": false, "confirm": nil,
-		"blocked": []any{map[string]any{"reason": "already finished", "count": json.Number("2"), "ids": []any{failedID, taskID}}},
+		"blocked": []any{map[string]any{"reason": "already finished", "count": json.Number("2"), "ids": []any{failedID, taskID}, "remedy": nil}},
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("preflight (-want +got):\n%s", diff)
