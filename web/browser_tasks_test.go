@@ -11,6 +11,7 @@ import (
 
 	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/web"
 )
 
 // What people come to the Tasks page for.
@@ -23,6 +24,7 @@ func TestTasksPageInTheBrowser(t *testing.T) {
 		"why did this task fail":        whyDidThisTaskFail,
 		"tasks that never ended":        tasksThatNeverEnded,
 		"updates come at a chosen rate": updatesComeAtAChosenRate,
+		"share what I see":              shareWhatISee,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -161,4 +163,24 @@ func updatesComeAtAChosenRate(t *testing.T, b context.Context) {
 	other := newTab(t, b, s, "/workers")
 	other.want(`document.querySelector("#rate").value`, "250") // kept
 	other.eval(`localStorage.removeItem("umbel.rate")`)
+}
+
+// One key: the link has the query and the span of the chart as moments, and shows the same later.
+func shareWhatISee(t *testing.T, b context.Context) {
+	s := newServer(t, "", nil)
+	s.options = func(o *web.Options) { withPast(t, o) }
+	s.stop()
+	s.start()
+	tb := newTab(t, b, s, "/tasks?q=state%3Afailure+finished%3A-2h..")
+	tb.until(live)
+	shown := tb.eval(rows)
+	tb.eval(`void (navigator.clipboard.writeText = async (text) => { window.copied = text })`)
+	tb.press("Y")
+	tb.until(`window.copied !== undefined`)
+	const of = `new URL(window.copied).searchParams.get`
+	tb.want(`/^finished:2026-11-2\dT[^ ]+\.\.2026-11-2\dT[^ ]+ state:failure$/.test(`+of+`("q"))`, true)
+	tb.want(`/^\d+-\d+$/.test(`+of+`("chart")) && `+of+`("at") !== null && `+of+`("pin") === null`, true)
+	tb.eval(`void location.assign(window.copied)`)
+	tb.until(`document.querySelector("#past") !== null && document.readyState === "complete"`)
+	tb.want(rows, shown)
 }

@@ -25,6 +25,7 @@ import (
 
 const (
 	paramAt  = "at"
+	paramPin = "pin"            // has times of the address that are relative written as moments
 	pastAge  = 10 * time.Second // of a cached instant
 	maxPasts = 8                // cached
 	scrub    = 30 * time.Minute // on either side of an instant that the scrubber reaches
@@ -80,7 +81,12 @@ func (p *pages) servePast(w http.ResponseWriter, r *http.Request, rt route) {
 		p.notLoaded(w, r, invalid(err, now))
 		return
 	}
-	if name := query.FormatInstant(at); name != given[len(given)-1] || len(given) > 1 || hasEmpty(q) {
+	pin := q.Has(paramPin)
+	if pin {
+		q.Del(paramPin)
+		pinTimes(rt.pattern, q, at)
+	}
+	if name := query.FormatInstant(at); pin || name != given[len(given)-1] || len(given) > 1 || hasEmpty(q) {
 		for k := range q {
 			q[k] = slices.DeleteFunc(q[k], func(v string) bool { return v == "" })
 		}
@@ -117,6 +123,21 @@ func (p *pages) servePast(w http.ResponseWriter, r *http.Request, rt route) {
 	}
 	pg.static = true
 	then.show(w, r, pg)
+}
+
+// pinTimes writes the relative times of an address, and the span of its chart, as they are at an instant.
+func pinTimes(pattern string, v url.Values, at time.Time) {
+	if q, err := lang.Parse(v.Get("q")); err == nil && !q.All() {
+		v.Set("q", q.Pin(at).String())
+	}
+	if pattern != "/" && pattern != "/tasks" {
+		return
+	}
+	if c, err := query.ParseChart(v.Get("chart")); err == nil && !c.Off && c.To == 0 {
+		from, to := c.Range(at)
+		c.Last, c.From, c.To = "", from.Unix(), to.Unix()
+		v.Set("chart", c.String())
+	}
 }
 
 // asOf returns the pages as of an instant, for the same audience. Nothing can be done there. path is that of the page, below

@@ -34,35 +34,21 @@ func (q Query) Causal() bool {
 }
 
 func resolve(e Expr, ids func(Field, string) ([]string, bool)) Expr {
-	all := func(list []Expr) []Expr {
-		list = slices.Clone(list)
-		for i := range list {
-			list[i] = resolve(list[i], ids)
-		}
-		return list
-	}
-	switch e := e.(type) {
-	case And:
-		return And(all(e))
-	case Or:
-		return Or(all(e))
-	case Not:
-		return Not{resolve(e.X, ids)}
-	case Term:
-		if e.Field != Outbox && !e.Field.Causal() {
-			return e
+	return replace(e, func(t Term) Expr {
+		if t.Field != Outbox && !t.Field.Causal() {
+			return t
 		}
 		list := Or{}
-		for _, v := range e.Values {
-			found, ok := ids(e.Field, v.Text)
+		for _, v := range t.Values {
+			found, ok := ids(t.Field, v.Text)
 			if !ok {
-				return e
+				return t
 			}
 			if len(found) == 0 {
 				found = []string{""} // matches no task
 			}
 			x := Expr(Equal(ID, found...))
-			if e.Field == Outbox && v.Text == "unreceived" { // events tell
+			if t.Field == Outbox && v.Text == "unreceived" { // events tell
 				known := []Value{{Match: Range}}
 				x = And{x, Not{Term{Received, known}}, Not{Term{Started, known}}, Not{Term{Finished, known}}}
 			}
@@ -72,6 +58,27 @@ func resolve(e Expr, ids func(Field, string) ([]string, bool)) Expr {
 			return list[0]
 		}
 		return list
+	})
+}
+
+// replace returns an expression with each of its terms replaced.
+func replace(e Expr, by func(Term) Expr) Expr {
+	all := func(list []Expr) []Expr {
+		list = slices.Clone(list)
+		for i := range list {
+			list[i] = replace(list[i], by)
+		}
+		return list
+	}
+	switch e := e.(type) {
+	case And:
+		return And(all(e))
+	case Or:
+		return Or(all(e))
+	case Not:
+		return Not{replace(e.X, by)}
+	case Term:
+		return by(e)
 	default:
 		return e
 	}

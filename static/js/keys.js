@@ -64,7 +64,7 @@ const setting = {
 
 // attach adds the shortcuts to keys and serves them. The page offers what umbel.js does for it.
 export function attach(keys, page) {
-  const { prefix, live, present, copy, say } = page;
+  const { prefix, live, copy, say } = page;
 
   // visit shows another page, as of the same instant.
   function visit(path) {
@@ -82,11 +82,14 @@ export function attach(keys, page) {
     say(words);
   }
 
-  // A page of the past has its instant in the address; any other gets the last moment.
-  function copyLink() {
+  // A page of the past has its instant in the address; any other gets the last moment. The server writes the relative
+  // times of the query, and the span of the chart, as they are then. Pages that only show now are copied as they are.
+  async function copyLink() {
     const url = new URL(location.href);
-    if (!$("#past")) url.searchParams.set("at", $("#trace") ? "now" : new Date(present()).toISOString());
-    return copyText(url.href, "Copied the link to this instant");
+    if (!$("#past")) url.searchParams.set("at", "now");
+    url.searchParams.set("pin", "1");
+    const page = await fetch(url);
+    return copyText(page.ok ? page.url : location.href, page.ok ? "Copied the link to this instant" : "Copied the link");
   }
 
   // The id or name is that of the row in focus, else that of what the page shows.

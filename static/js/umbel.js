@@ -635,7 +635,7 @@ document.addEventListener("change", (e) => {
 const keys = {};
 const { keys: shortcuts, palette } = document.documentElement.dataset;
 try {
-  if (shortcuts) (await import(shortcuts)).attach(keys, { prefix, palette, live, present, pause, showNews, copy, say });
+  if (shortcuts) (await import(shortcuts)).attach(keys, { prefix, palette, live, pause, showNews, copy, say });
 } catch { /* the page works without them */ }
 
 // ---- Start ----
