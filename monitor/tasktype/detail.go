@@ -120,7 +120,7 @@ func (d *Detail) HeatMap() HeatMap {
 		perOctave /= 2
 		low, high = int(math.Floor(float64(low)/2)), int(math.Floor(float64(high)/2))
 	}
-	m := HeatMap{Low: int64(math.Exp2(float64(low) / perOctave)), High: int64(math.Exp2(float64(high+1) / perOctave)), Rows: high - low + 1}
+	m := HeatMap{Low: int64(math.Exp2(float64(low) / perOctave)), High: int64(math.Ceil(math.Exp2(float64(high+1) / perOctave))), Rows: high - low + 1}
 	counts := map[[2]int]int64{}
 	for i, h := range d.Runs {
 		h.All(func(micros, n int64) { counts[[2]int{i, octave(micros, perOctave) - low}] += n })

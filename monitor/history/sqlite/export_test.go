@@ -64,6 +64,18 @@ func (d *DB) Explain(ctx context.Context, r history.TaskRequest, walked bool) ([
 	return plans, err
 }
 
+// ExplainRollups returns how rollups are found.
+func (d *DB) ExplainRollups(ctx context.Context, r history.RollupRange) (plan []string, err error) {
+	query, args := d.rollupsQuery(r)
+	err = eachRow(ctx, d.read, "EXPLAIN QUERY PLAN "+query, args, func(rows *sql.Rows) error {
+		var id, parent, unused int
+		var detail string
+		defer func() { plan = append(plan, detail) }()
+		return rows.Scan(&id, &parent, &unused, &detail)
+	})
+	return plan, err
+}
+
 type explainer struct {
 	queryer
 	plans []string

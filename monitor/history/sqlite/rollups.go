@@ -14,12 +14,36 @@ import (
 // Rollups calls f with every rollup that r selects, oldest first.
 func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) (err error) {
 	defer annotate(&err, "read rollups")
+	query, args := d.rollupsQuery(r)
+	return eachRow(ctx, d.read, query, args, func(rows *sql.Rows) error {
+		var m history.Rollup
+		var name, worker, queue int64
+		err := rows.Scan(&m.At, &name, &worker, &queue, &m.Received, &m.Succeeded, &m.Failed, &m.Retried, &m.Wait, &m.Run)
+		if err != nil {
+			return err
+		}
+		m.Name, m.Worker, m.Queue = d.symbols.text(name), d.symbols.text(worker), d.symbols.text(queue)
+		return f(m)
+	})
+}
+
+// maxSought is how many spans are sought one by one, each for the names wanted, rather than read as a range of all names.
+const maxSought = 1_000
+
+// rollupsQuery returns the statement that reads what r selects.
+func (d *DB) rollupsQuery(r history.RollupRange) (query string, args []any) {
 	histograms := `NULL, NULL`
 	if r.Histograms {
 		histograms = `wait, run`
 	}
-	where := []string{`span = ? AND at >= ? AND at < ?`}
-	args := []any{inMinutes(r.Span), startMinute(r.From), startMinute(r.To)}
+	where, span := []string{`span = ? AND at >= ? AND at < ?`}, inMinutes(r.Span)
+	first, end := startMinute(r.From), startMinute(r.To)
+	args = []any{span, first, end}
+	if first += (span - first%span) % span; len(r.Names) > 0 && first < end && (end-first)/span <= maxSought {
+		where[0] = `span = ? AND at IN (WITH RECURSIVE starts(at) AS (VALUES (?) UNION ALL SELECT at + ? FROM starts WHERE at + ? < ?)
+			SELECT at FROM starts)`
+		args = []any{span, first, span, span, end}
+	}
 	for _, c := range [...]struct {
 		column string
 		names  []string
@@ -33,18 +57,9 @@ func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.
 			args = append(args, n)
 		}
 	}
-	query := `SELECT at, name, worker, queue, received, succeeded, failed, retried, ` + histograms + ` FROM rollups
+	query = `SELECT at, name, worker, queue, received, succeeded, failed, retried, ` + histograms + ` FROM rollups
 		WHERE ` + strings.Join(where, ` AND `) + ` ORDER BY at, name, worker, queue`
-	return eachRow(ctx, d.read, query, args, func(rows *sql.Rows) error {
-		var m history.Rollup
-		var name, worker, queue int64
-		err := rows.Scan(&m.At, &name, &worker, &queue, &m.Received, &m.Succeeded, &m.Failed, &m.Retried, &m.Wait, &m.Run)
-		if err != nil {
-			return err
-		}
-		m.Name, m.Worker, m.Queue = d.symbols.text(name), d.symbols.text(worker), d.symbols.text(queue)
-		return f(m)
-	})
+	return query, args
 }
 
 func inMinutes(length time.Duration) int64 { return int64(length / time.Minute) }
