@@ -13,15 +13,15 @@ func taskActScenes() map[string]scene {
 	page := func(v templates.Task) scene { return scene{at, v} }
 	form := func(v templates.Form) scene { return scene{layout(templates.SectionTasks, ""), v} }
 	return map[string]scene{
-		"task-acts":         page(taskActs()),
-		"task-asking":       page(templates.Task{Task: succeeded(), Stored: &templates.StoredResult{Source: "redis://r/1", Loading: true}}),
-		"task-unreachable":  page(templates.Task{Task: succeeded(), Stored: &templates.StoredResult{Source: "redis://r/1", Unreachable: true}}),
-		"task-missing":      page(templates.Task{Task: succeeded(), Stored: &templates.StoredResult{Source: "redis://r/1", Missing: true, Expected: true}}),
-		"task-stored-evil":  page(taskStoredEvil()),
-		"preflight":         form(preflight()),
-		"preflight-none":    form(preflightNone()),
-		"tasks-select":      {layout(templates.SectionTasks, "/tasks"), tasksToSelect()},
-		"publish":           form(publish()),
+		"task-acts":          page(taskActs()),
+		"task-asking":        page(templates.Task{Task: succeeded(), Stored: &templates.StoredResult{Source: "redis://r/1", Loading: true}}),
+		"task-unreachable":   page(templates.Task{Task: succeeded(), Stored: &templates.StoredResult{Source: "redis://r/1", Unreachable: true}}),
+		"task-missing":       page(templates.Task{Task: succeeded(), Stored: &templates.StoredResult{Source: "redis://r/1", Missing: true, Expected: true}}),
+		"task-stored-evil":   page(taskStoredEvil()),
+		"preflight":          form(preflight()),
+		"preflight-none":     form(preflightNone()),
+		"tasks-select":       {layout(templates.SectionTasks, "/tasks"), tasksToSelect()},
+		"publish":            form(publish()),
 		"preflight-remedies": form(preflightRemedies()),
 		"publish-previewed":  form(publishPreviewed()),
 	}

@@ -66,8 +66,10 @@ func (s *Service) PreviewBulk(ctx context.Context, o BulkRequest) (BulkPreview, 
 
 // Bulk enqueues the commands of a request.
 func (s *Service) Bulk(ctx context.Context, caller Caller, o BulkRequest) (Receipt, error) {
-	same := map[string]any{"action": o.Action, "ids": o.IDs, "q": o.Query.String(), "signal": o.Signal, "cap": o.Cap,
-		"objects": o.Objects, "args": string(o.Args), "kwargs": string(o.Kwargs)}
+	same := map[string]any{
+		"action": o.Action, "ids": o.IDs, "q": o.Query.String(), "signal": o.Signal, "cap": o.Cap,
+		"objects": o.Objects, "args": string(o.Args), "kwargs": string(o.Kwargs),
+	}
 	return s.submit(ctx, caller, draft{action: o.Action, identity: same}, func(d *draft) error {
 		p, err := s.planBulk(ctx, o)
 		if err != nil {

@@ -362,7 +362,8 @@ func TestBulkRetriesWhatJSONLacks(t *testing.T) {
 		t.Errorf("messages (-want +got):\n%s", diff)
 	}
 	for _, wrong := range []command.BulkRequest{
-		{Action: "retry", IDs: []string{"cut"}, Kwargs: []byte(`[]`)}, {Action: "retry", IDs: []string{"cut"}, Args: []byte(`null`)},
+		{Action: "retry", IDs: []string{"cut"}, Kwargs: []byte(`[]`)},
+		{Action: "retry", IDs: []string{"cut"}, Args: []byte(`null`)},
 		{Action: "revoke", IDs: []string{"cut"}, Objects: true},
 	} {
 		if _, err := b.PreviewBulk(t.Context(), wrong); err == nil {
