@@ -1,6 +1,8 @@
 package templates_test
 
 import (
+	"time"
+
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
@@ -20,6 +22,7 @@ func workerScenes() map[string]scene {
 
 		"worker-late":     tab(workerAt(1, templates.TabNow)),
 		"worker-missing":  tab(workerMissing()),
+		"worker-draining": tab(workerDraining()),
 		"worker-offline":  tab(workerOffline()),
 		"worker-stopping": tab(workerAt(3, templates.TabHistory)),
 		"worker-no-reply": tab(workerNoReply()),
@@ -77,6 +80,19 @@ func workerMissing() templates.Worker {
 		{Worker: v.Worker.Name, PID: 7, Missing: 3, After: 880, Before: 905, AfterMicros: noon - 10*second, BeforeMicros: noon},
 		{Worker: v.Worker.Name, PID: 7, Missing: 1, After: 1200, Before: 1202, AfterMicros: noon + 60*second, BeforeMicros: noon + 62*second},
 		{Worker: v.Worker.Name, PID: 7, Missing: 1, After: 1210, Before: 1214, AfterMicros: noon + 70*second, BeforeMicros: noon + 71*second, Task: "6f61c0de-0000-4000-a000-000000000001"},
+	}
+	return v
+}
+
+// workerDraining still runs a task.
+func workerDraining() templates.Worker {
+	v := workerAt(0, templates.TabHistory)
+	v.Drain = &command.Drain{
+		Command: history.Command{
+			ID: 9, RequestID: 9, State: history.CommandPending, Actor: "ann", CreatedAt: time.UnixMicro(noon - 60*second),
+			LastError: "It consumes from no queue. 1 task runs.",
+		},
+		Queues: []string{"celery"}, Shutdown: true,
 	}
 	return v
 }

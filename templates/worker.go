@@ -9,6 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/view"
@@ -55,10 +56,11 @@ type Worker struct {
 	Worker     state.Worker
 	Tab        WorkerTab
 	Tabs       []WorkerTab
-	Actions    []Option   // methods that can be called on it
-	LastReport WorkerRow  // its pool and queues as it last told them, where ToldAt is not 0
-	Forget     bool       // whether to offer that it is forgotten
-	Gaps       []view.Gap // where its events are missing, oldest first
+	Actions    []Option       // methods that can be called on it
+	LastReport WorkerRow      // its pool and queues as it last told them, where ToldAt is not 0
+	Forget     bool           // whether to offer that it is forgotten
+	Gaps       []view.Gap     // where its events are missing, oldest first
+	Drain      *command.Drain // of its process, nil if there is none or it was undone
 
 	Inspection Inspection
 	Now        WorkerNow
@@ -360,4 +362,24 @@ func flowerID(method string) string {
 		return "worker-add-consumer"
 	}
 	return ""
+}
+
+// drainWords say how far a drain is.
+func drainWords(d command.Drain) (tone, title, text string) {
+	switch c := d.Command; {
+	case c.State == history.CommandDone || c.State == history.CommandSent:
+		text = "It consumes from no queue and runs nothing."
+		if len(c.Replies) > 0 {
+			text = c.Replies[0].Text
+		}
+		return "info", "Drained.", text
+	case c.State.Final():
+		return "warn", "Drain given up.", cmp.Or(c.LastError, "It took more than a day.") + " Consumers that were cancelled stay so."
+	default:
+		text = cmp.Or(c.LastError, "It is about to begin.")
+		if d.Shutdown {
+			text += " It is shut down then."
+		}
+		return "info", "Draining.", text
+	}
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
@@ -121,7 +122,7 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 			return page{}, err
 		}
 	}
-	v.Gaps = p.gaps(t.name)
+	v.Gaps, v.Drain = p.gaps(t.name), p.drain(ctx, v.Worker)
 	if v.Worker.Status != state.Offline {
 		v.Actions = p.workerActions()
 	} else {
@@ -139,6 +140,21 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 	return page{
 		url: t.url(p.workerTabs()[0]), title: t.name, section: templates.SectionWorkers, view: v,
 	}, nil
+}
+
+// drain returns the newest drain of the process of a worker, nil if there is none or it is over.
+func (p *workerPages) drain(ctx context.Context, w state.Worker) *command.Drain {
+	if p.commands == nil {
+		return nil
+	}
+	d, ok, err := p.commands.DrainOf(ctx, w.Name)
+	if err != nil {
+		p.log.WarnContext(ctx, "read the drain of a worker", "error", err)
+	}
+	if !ok || d.PID != 0 && d.PID != w.PID {
+		return nil
+	}
+	return &d
 }
 
 // gaps returns where events of a worker are missing.

@@ -18,7 +18,7 @@ const maxSimilar = 3 // names to propose for one that is not known
 func workerMethods() []string {
 	return []string{
 		"ping", "pool_grow", "pool_shrink", "autoscale", "pool_restart", "add_consumer", "cancel_consumer",
-		"rate_limit", "time_limit", "enable_events", "disable_events", "shutdown",
+		"rate_limit", "time_limit", "enable_events", "disable_events", "drain", "undrain", "shutdown",
 	}
 }
 
@@ -29,6 +29,9 @@ func (p *common) workerActions() []templates.Option {
 	}
 	var list []templates.Option
 	for _, name := range workerMethods() {
+		if name == "undrain" { // offered where a worker is drained
+			continue
+		}
 		if m, ok := remote.Lookup(name); ok && p.audience.Role.Allows(auth.ControlAction(name)) {
 			list = append(list, templates.Option{Value: m.Name, Label: m.Title})
 		}

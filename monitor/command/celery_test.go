@@ -37,7 +37,7 @@ func actsOn(t *testing.T, kind string) {
 	eventually(t, "queues of both", func() bool { return len(c.Inspector.Topology(t.Context()).Queues) == 3 })
 	for _, step := range []func(t *testing.T, c *cluster){
 		publishes, showsAtOnce, warns, keepsTimes, keepsPriority, repeatsOneOfMany, repeatsAsItWas, repeatsWhatCameWithIt,
-		tellsWhatShutdownGivesBack, revokesReserved, terminates, repeatsFailures, controls, movesConsumers,
+		tellsWhatShutdownGivesBack, revokesReserved, terminates, repeatsFailures, controls, movesConsumers, drains,
 	} {
 		step(t, c) // one after the other: they share the worker that runs one task at a time
 	}

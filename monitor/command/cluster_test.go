@@ -45,6 +45,8 @@ type cluster struct {
 	broker  broker.Broker
 	monitor *ingest.Ingester
 	reader  *view.Reader
+	options command.Options // of the service
+	stop    func()          // ends the service
 }
 
 // redisURL is a database that no other tests use.
@@ -133,20 +135,49 @@ func (c *cluster) watch(t *testing.T, backend, prefix string) {
 	if c.reader, err = view.New(c.monitor, db, nil); err != nil {
 		t.Fatal(err)
 	}
-	if c.Service, err = command.New(command.Options{Client: client, Outbox: db, Tasks: c.reader, Results: stored}); err != nil {
-		t.Fatal(err)
-	}
+	c.options = command.Options{Client: client, Outbox: db, Tasks: c.reader, Results: stored}
 	ctx, end := context.WithCancel(t.Context())
 	var g errgroup.Group
 	g.Go(func() error { return c.monitor.Run(ctx) })
-	g.Go(func() error { return c.Run(ctx) })
+	c.serve(t)
 	t.Cleanup(func() {
 		end()
+		c.stop()
 		if err := errors.Join(g.Wait(), stored.Close(), db.Close()); err != nil {
 			t.Error(err)
 		}
 	})
 	eventually(t, "line", func() bool { return c.Client.Connected() && c.monitor.Health().Broker.Connected })
+}
+
+// serve starts the service.
+func (c *cluster) serve(t *testing.T) {
+	t.Helper()
+	s, err := command.New(c.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, end := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Run(ctx) }()
+	c.Service, c.stop = s, sync.OnceFunc(func() {
+		end()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// restart ends the service as a restart of Umbel does, and starts another one on the same outbox.
+func (c *cluster) restart(t *testing.T) {
+	t.Helper()
+	c.stop()
+	client, err := remote.New(remote.Options{Broker: c.broker})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.options.Client = client
+	c.serve(t)
 }
 
 // published are the ids of the tasks that Celery's own client publishes.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -97,6 +98,7 @@ type Service struct {
 	receivers       []receivers.Receiver
 	origin          string       // origin header of the messages that it publishes
 	clock           atomic.Int64 // Lamport clock of their task-sent events
+	draining        sync.Map     // by worker, a *sync.Mutex held while it is drained or that undone: the later of the two wins
 }
 
 // New validates o and starts nothing.

@@ -46,7 +46,11 @@ func (s *Service) Control(ctx context.Context, caller Caller, o ControlRequest) 
 		if !o.NoWarnings {
 			d.warnings = s.previewControl(ctx, p).Warnings
 		}
-		d.commands, err = p.commands()
+		if p.method.Steps {
+			d.commands, err = s.stepCommands(ctx, p)
+		} else {
+			d.commands, err = p.commands()
+		}
 		return err
 	})
 }
@@ -76,6 +80,11 @@ func (s *Service) planControl(o ControlRequest) (p controlPlan, err error) {
 		}
 		if !slices.Contains(p.workers, name) {
 			p.workers = append(p.workers, name)
+		}
+	}
+	if p.method.Steps && len(p.workers) == 0 { // each worker is drained by itself
+		if p.workers = s.alive(); len(p.workers) == 0 {
+			return p, &Error{Kind: Conflict, Message: "no worker is online"}
 		}
 	}
 	return p, nil

@@ -50,7 +50,7 @@ func (s *Service) previewControl(ctx context.Context, p controlPlan) Preview {
 	if len(p.workers) == 0 {
 		v.Targets = []string{everyWorker}
 	}
-	if p.method.Name == "shutdown" && (len(e.targets) != 1 || len(e.others(e.alive)) == 0) {
+	if (p.method.Name == "shutdown" || p.method.Name == "drain") && (len(e.targets) != 1 || len(e.others(e.alive)) == 0) {
 		v.Confirm = p.method.Name
 	}
 	return v
@@ -86,6 +86,9 @@ func (e *effects) consequences(ctx context.Context) {
 	switch e.plan.method.Name {
 	case "shutdown":
 		e.warnShutdown(ctx)
+		e.warnMissing()
+	case "drain":
+		e.warnDrain(ctx)
 		e.warnMissing()
 	case "cancel_consumer":
 		e.warnCancelConsumer(fmt.Sprint(args["queue"]))
@@ -137,6 +140,11 @@ func (e *effects) leftWithout(workersByName map[string][]string) []string {
 // warnShutdown warns of what has no worker once the targets are gone.
 func (e *effects) warnShutdown(ctx context.Context) {
 	e.warnHeldTasks(ctx)
+	e.warnLeftWithout()
+}
+
+// warnLeftWithout warns of the queues and tasks that only the targets serve.
+func (e *effects) warnLeftWithout() {
 	if len(e.others(e.alive)) == 0 {
 		e.warn(true, "No worker is left after this.")
 		return

@@ -17,6 +17,8 @@ const (
 	kindTask    = "task"
 	kindPurge   = "purge"
 	kindRelease = "release"
+	kindDrain   = "drain"
+	kindUndrain = "undrain"
 )
 
 // Payloads of commands by kind, as JSON. A change to them raises history.CommandSchema.

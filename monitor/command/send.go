@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/umbelhq/umbel/internal/truncate"
@@ -64,6 +65,18 @@ func (s *Service) Send(ctx context.Context, c history.Command) (relay.Sent, erro
 			return relay.Sent{}, err
 		}
 		return s.release(ctx, p)
+	case kindDrain, kindUndrain:
+		var p drainPayload
+		if err := decode(c, &p); err != nil {
+			return relay.Sent{}, err
+		}
+		mu, _ := s.draining.LoadOrStore(p.Worker, new(sync.Mutex))
+		mu.(*sync.Mutex).Lock()         //nolint:forcetypeassert // it holds nothing else
+		defer mu.(*sync.Mutex).Unlock() //nolint:forcetypeassert // likewise
+		if c.Kind == kindUndrain {
+			return s.undrain(ctx, p)
+		}
+		return s.drain(ctx, c, p)
 	}
 	return relay.Sent{}, fmt.Errorf("%w: no command is of kind %q", relay.ErrPermanent, c.Kind)
 }

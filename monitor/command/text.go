@@ -36,6 +36,11 @@ func summary(m remote.Method, args map[string]any) string {
 	switch m.Name {
 	case "shutdown":
 		return "Shut down"
+	case "drain":
+		if last, _ := args["shutdown"].(bool); last {
+			return "Drain, then shut down"
+		}
+		return "Drain"
 	case "pool_grow", "pool_shrink":
 		n := args["n"]
 		if n == nil {

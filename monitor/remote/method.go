@@ -16,6 +16,7 @@ type Method struct {
 	Inspect   bool   // only reads
 	NoReply   bool   // workers do not reply to it (shutdown)
 	Dangerous bool   // needs confirmation
+	Steps     bool   // no command of Celery's: Umbel does it by several
 	Params    []Param
 }
 
@@ -215,6 +216,15 @@ func aboutWorkers() []Method {
 			{Name: "routing_key", Type: Text, Doc: "Binding key; the queue's name if omitted."},
 		}},
 		{Name: "cancel_consumer", Title: "Cancel consumer", Dangerous: true, Doc: "Stops the worker from consuming from a queue.", Params: []Param{queue}},
+		{
+			Name: "drain", Title: "Drain", Dangerous: true, Steps: true,
+			Doc: "Cancels all consumers and waits until the worker runs nothing, at most for a day. Can be undone.",
+			Params: []Param{{Name: "shutdown", Type: Flag, Doc: "Shut the worker down then. Tasks that wait for their time return to the queue."}},
+		},
+		{
+			Name: "undrain", Title: "Undo drain", Steps: true,
+			Doc: "Ends a drain and consumes again from the queues whose consumers it cancelled.",
+		},
 		{
 			Name: "shutdown", Title: "Shut down", Dangerous: true, NoReply: true,
 			Doc: "Stops the worker once its running tasks have finished. It does not reply.",

@@ -83,7 +83,7 @@ func Decide(ctx context.Context, a Action) *Error {
 
 // ControlAction is the action of a remote control command: stopping workers takes more than tuning them.
 func ControlAction(method string) Action {
-	if method == "shutdown" || method == "pool_restart" {
+	if method == "shutdown" || method == "pool_restart" || method == "drain" {
 		return ShutDownWorker
 	}
 	return ControlWorker

@@ -69,6 +69,8 @@ func (r *Relay) send(work context.Context, c *history.Command) bool {
 	case err == nil:
 		r.delivered(work, c, sent)
 		return true
+	case isLater(err):
+		r.goesOn(c, err)
 	case work.Err() != nil: // interrupted
 		r.putBack([]history.Command{*c})
 	case errors.Is(err, ErrPermanent):
@@ -81,6 +83,20 @@ func (r *Relay) send(work context.Context, c *history.Command) bool {
 		return r.failed(c, err, c.Attempts+1, c.Attempts+1 >= r.o.MaxRetries)
 	}
 	return false
+}
+
+func isLater(err error) bool {
+	_, ok := errors.AsType[*Later](err)
+	return ok
+}
+
+// goesOn records how far a command is, which is sent again later.
+func (r *Relay) goesOn(c *history.Command, err error) {
+	later, _ := errors.AsType[*Later](err)
+	o := outcome(c, history.CommandPending)
+	o.DueAt, o.Error, o.Payload = r.o.Now().Add(later.After), truncate.Text(later.Progress, maxError), later.Payload
+	r.records.addOutcomes(o)
+	r.reached(func(*Status) {})
 }
 
 // delivered records that the broker has a command, and starts waiting for replies.
