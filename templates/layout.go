@@ -136,6 +136,14 @@ func (l Layout) searchHint() string {
 	return "Search tasks: id, name, arguments, result"
 }
 
+// tabTitle tells tabs of several dashboards apart.
+func (l Layout) tabTitle() string {
+	if l.URLs.Title == "" || l.Bare {
+		return l.Title
+	}
+	return l.Title + " · " + l.URLs.Title
+}
+
 // unseen says why what a task carries is not shown: why, unless it is hidden.
 func (u URLs) unseen(why string) string {
 	if u.HidesPayload {

@@ -48,10 +48,10 @@ func (v Overview) fresh() bool { return v.Counts.Tasks == 0 && v.Counts.Evicted 
 
 // check is a line of the checklist of a fresh installation.
 type check struct {
-	Done    bool
-	Title   string
-	Detail  string
-	Command string // to copy; empty if there is none
+	Done     bool
+	Title    string
+	Detail   string
+	Settings []string // to copy
 }
 
 func (v Overview) checks() []check {
@@ -62,16 +62,16 @@ func (v Overview) checks() []check {
 			Detail: v.Health.Broker.URL,
 		},
 		{
-			Done:    len(v.Workers) > 0,
-			Title:   "Workers send events",
-			Detail:  "Start workers with -E, or set worker_send_task_events = True. Heartbeats alone show the worker, not its tasks.",
-			Command: "celery -A proj worker -E",
+			Done:     len(v.Workers) > 0,
+			Title:    "Workers send events",
+			Detail:   "Start workers with -E, or set worker_send_task_events. Heartbeats alone show the worker, not its tasks.",
+			Settings: []string{"celery -A proj worker -E", "worker_send_task_events = True"},
 		},
 		{
-			Done:    v.sentSeen(),
-			Title:   "Clients send task-sent",
-			Detail:  "Optional: shows waiting tasks, queues and waiting times.",
-			Command: "task_send_sent_event = True",
+			Done:     v.sentSeen(),
+			Title:    "Clients send task-sent",
+			Detail:   "Optional: shows waiting tasks, queues and waiting times.",
+			Settings: []string{"task_send_sent_event = True"},
 		},
 	}
 }

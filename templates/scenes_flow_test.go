@@ -22,5 +22,8 @@ func flowScenes() map[string]scene {
 		v := flow.Verdict{Level: reasons[0].Level, Reasons: reasons}
 		all[name] = scene{layout(templates.SectionOverview, "/"), templates.Overview{Flow: v, Health: connected(), Counts: overview().Counts}}
 	}
+	badged := layout(templates.SectionOverview, "/")
+	badged.URLs.Title, badged.URLs.Color = "<production>", "red"
+	all["overview-badge"] = scene{badged, templates.Overview{Health: connected(), Counts: overview().Counts}}
 	return all
 }

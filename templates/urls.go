@@ -14,6 +14,7 @@ import (
 type URLs struct {
 	Prefix       string                   // path before every page, "/ops/celery"; empty at the root
 	Asset        func(name string) string // URL of a static file, "umbel.css"
+	Title, Color string                   // badge of every page, "production", "red"; none if the title is empty
 	ReadOnly     bool                     // nothing can be changed: no view saved, no failure resolved
 	CanSend      bool                     // people may act on the cluster
 	IsAdmin      bool                     // people may stop workers, delete messages, release locks and read the audit log

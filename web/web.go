@@ -75,6 +75,8 @@ type Options struct {
 	// Routes are served beside those of the pages and the API: those by which people sign in.
 	Routes  []auth.Route
 	Prefix  string        // path that every link begins with, such as /ops/celery; empty for the root
+	Title   string        // badge on every page, such as production; empty for none
+	Color   string        // of the badge: gray, green, blue, amber or red
 	Version string        // shown on the pages and in the API
 	Limits  state.Options // what the backend holds in memory at most, shown on the Settings page
 	// Flower are the options of Flower that the API in its form follows.
@@ -157,7 +159,7 @@ func New(o Options) (*Handler, error) {
 		o.Backend = unhurried{o.Backend}
 	}
 	asset := func(name string) string { return prefix + assets.URL(name) }
-	p := newAudiences(o, templates.URLs{Prefix: prefix, Asset: asset}, payload.Hide(o.Backend), changes.note)
+	p := newAudiences(o, templates.URLs{Prefix: prefix, Asset: asset, Title: o.Title, Color: o.Color}, payload.Hide(o.Backend), changes.note)
 	if o.Auth == nil {
 		o.Auth = hostDecides{o.Identify}
 	}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"golang.org/x/sync/errgroup"
+	"unicode/utf8"
 
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/internal/floweroptions"
@@ -33,6 +34,8 @@ type webFlags struct {
 	Unauthenticated bool     `env:"UMBEL_UNAUTHENTICATED" help:"Allow addresses other than loopback, and any host name, without authentication."`
 	FlowerAPI       bool     `env:"UMBEL_FLOWER_API" help:"Answer the API in the form of Flower (/api/tasks and the like) without authentication too."`
 	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path prefix, such as /umbel."`
+	Title           string   `env:"UMBEL_TITLE" placeholder:"TEXT" help:"Badge on every page, such as production, that tells this dashboard from others."`
+	Color           string   `env:"UMBEL_COLOR" default:"gray" enum:"gray,green,blue,amber,red" help:"Color of the badge: gray, green, blue, amber or red."`
 	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"200000" help:"Maximum number of tasks in memory. Older ones are read from the history."`
 	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Older ones are read from the history."`
 	OpenMetrics     bool     `env:"UMBEL_OPEN_METRICS" help:"Let anybody read /metrics, where people have to sign in."`
@@ -43,6 +46,9 @@ type webFlags struct {
 	metricsFlags
 	notes []string // to log before serving: what has no effect
 }
+
+// maxTitle bounds the badge of the pages.
+const maxTitle = 40
 
 // serveCmd watches a cluster.
 type serveCmd struct {
@@ -144,6 +150,10 @@ func (f *webFlags) complete(o *dashboard.Options, log *slog.Logger) error {
 		o.SignIn = &signIn
 	}
 	o.Prefix, o.MaxTasks, o.MaxText, o.Logger = f.Prefix, f.MaxTasks, int64(f.MaxText), log
+	if utf8.RuneCountInString(f.Title) > maxTitle {
+		return usageError{fmt.Errorf("--title has more than %d characters", maxTitle)}
+	}
+	o.Title, o.Color = f.Title, f.Color
 	o.ReadOnly, o.Flower.Unauthenticated = f.ReadOnly, f.FlowerAPI
 	o.Redact, err = f.redactFlags.options()
 	o.OpenMetrics = f.OpenMetrics

@@ -66,6 +66,7 @@ type Options struct {
 	Locks                  locks.Source // used instead of LocksURL if it is set
 
 	Prefix         string
+	Title, Color   string // as in web.Options
 	Hosts, Origins []string
 	ReadOnly       bool
 	OpenMetrics    bool               // as in web.Options
@@ -259,7 +260,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	d.web, err = web.New(web.Options{
 		Backend: reader, Past: reader.At, Commands: d.commands, Alerts: d.alerts, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly,
 		Auth: o.Auth, Routes: o.Routes, OpenMetrics: o.OpenMetrics,
-		Prefix: o.Prefix, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
+		Prefix: o.Prefix, Title: o.Title, Color: o.Color, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits, AuditLog: d.auditLog, Redactor: redactor, Flower: o.Flower,
 		Metrics: web.MetricsOptions{Read: d.ingester.Metrics, QueueDrain: o.QueueDrain, Spans: d.spanStats()},
 	})
