@@ -16,6 +16,7 @@ const (
 	SectionTasks      Section = "tasks"
 	SectionTypes      Section = "types"
 	SectionWorkflows  Section = "workflows"
+	SectionSchedules  Section = "schedules"
 	SectionFailures   Section = "failures"
 	SectionDuplicates Section = "duplicates"
 	SectionWorkers    Section = "workers"
@@ -85,6 +86,7 @@ func (l Layout) entries() []entry {
 		{SectionTasks, "list-checks", "Tasks", string(l.path("/tasks"))},
 		{SectionTypes, "timer", "Task types", string(l.path(TypesPath))},
 		{SectionWorkflows, "workflow", "Workflows", string(l.path(WorkflowsPath))},
+		{SectionSchedules, "clock", "Schedules", string(l.path(SchedulesPath))},
 		{SectionFailures, "bug", "Failures", string(l.path("/failures"))},
 	}
 	if !l.HidesPayload {

@@ -84,6 +84,7 @@ func scenes() map[string]scene {
 	maps.Copy(all, lockScenes())
 	maps.Copy(all, alertScenes())
 	maps.Copy(all, workflowScenes())
+	maps.Copy(all, scheduleScenes())
 	maps.Copy(all, diagramScenes())
 	maps.Copy(all, signInScenes())
 	return all

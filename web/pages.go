@@ -7,6 +7,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/rollup"
+	"github.com/umbelhq/umbel/monitor/schedules"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/auth"
 )
@@ -88,6 +89,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: templates.TypesPath + "/*", action: auth.View, load: types.loadType},
 		{pattern: templates.WorkflowsPath, action: auth.View, lasting: true, load: workflows.load},
 		{pattern: templates.WorkflowsPath + "/*", action: auth.View, lasting: true, load: workflows.loadWorkflow},
+		{pattern: templates.SchedulesPath, action: auth.View, lasting: true, load: (&schedulesPage{p.common, newCache[schedules.Result](schedulesAge)}).load},
 		{pattern: "/views", action: auth.View, lasting: true, load: p.views.load},
 		{pattern: "/failures", action: auth.View, lasting: true, load: p.failing.load},
 		{pattern: "/failures/{id}", action: auth.View, lasting: true, load: p.failing.loadGroup},

@@ -105,6 +105,12 @@ func TestPagesShowTimesPast(t *testing.T) {
 	if w := visit(t, h, "/ops/workflows?"+after(time.Minute)); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "As of <time") {
 		t.Errorf("workflows then: status %d", w.Code)
 	}
+	if w := visit(t, h, "/ops/schedules?"+after(85*time.Second)); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"Every">3.0`) || !strings.Contains(w.Body.String(), "On time") {
+		t.Errorf("schedules then: status %d\n%s", w.Code, w.Body)
+	}
+	if w := visit(t, h, "/ops/schedules"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "Ended") {
+		t.Errorf("schedules now: status %d\n%s", w.Code, w.Body)
+	}
 	for _, path := range []string{"/ops/workflows/task-03?", "/ops/workflows/task-03?tab=graph&", "/ops/workflows/task-03?tab=spacetime&"} {
 		w := visit(t, h, path+after(then))
 		if body := w.Body.String(); w.Code != http.StatusOK || !strings.Contains(body, "As of <time") || strings.Contains(body, "Success") {

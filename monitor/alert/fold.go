@@ -82,7 +82,7 @@ func NewFold(r Rule) (*Fold, error) {
 	case OverdueRun:
 		f.judge = &overdueRuns{rule: r, selection: s, names: map[string]*usual{}}
 	case SilentSchedule:
-		f.judge = &schedules{rule: r, selection: s, names: map[string]*schedule{}}
+		f.judge = &silentSchedules{rule: r, selection: s, names: map[string]*schedule{}}
 	case StuckQueue:
 		f.judge = &stuckQueues{rule: r, selection: s, before: map[string]int64{}}
 	case ClockOffset:

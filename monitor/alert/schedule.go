@@ -5,20 +5,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/schedules"
 	"github.com/umbelhq/umbel/state/query"
 )
 
 // What a schedule is learnt from.
 const (
 	maxGaps    = 20
-	leastGaps  = 5
-	slack      = second / 2 // by which intervals may differ, beside a tenth
-	minPeriod  = second
 	rememberIn = int64(Lookback / time.Microsecond)
 )
 
-// schedules judges rules of kind SilentSchedule.
-type schedules struct {
+// silentSchedules judges rules of kind SilentSchedule.
+type silentSchedules struct {
 	*selection
 
 	rule  Rule
@@ -38,7 +36,7 @@ type schedule struct {
 // interval is the time between two sends.
 type interval struct{ at, length int64 }
 
-func (s *schedules) judge(r *Record) (map[string]seen, bool) {
+func (s *silentSchedules) judge(r *Record) (map[string]seen, bool) {
 	blind := !r.Connected || s.last > 0 && r.From-s.last > gap
 	s.last = r.At
 	for _, v := range r.Sends {
@@ -105,19 +103,5 @@ func (c *schedule) period(at int64) (period, spread int64, ok bool) {
 			lengths = append(lengths, g.length)
 		}
 	}
-	if len(lengths) < leastGaps {
-		return 0, 0, false
-	}
-	period = median(lengths)
-	for i := range lengths {
-		lengths[i] = max(lengths[i]-period, period-lengths[i])
-	}
-	spread = median(lengths)
-	return period, spread, period >= minPeriod && spread <= period/10+min(slack, period/4)
-}
-
-// median sorts the list.
-func median(list []int64) int64 {
-	slices.Sort(list)
-	return list[len(list)/2]
+	return schedules.Median(lengths)
 }

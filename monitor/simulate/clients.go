@@ -129,7 +129,7 @@ func (c *Cluster) arrive() {
 	if c.rng.chance(c.wave() / peak) {
 		c.request(pick(c.rng, c.clients))
 	}
-	perSecond := c.opts.Rate / tasksPerRequest * peak
+	perSecond := max(c.opts.Rate/10, c.opts.Rate-c.periodic) / tasksPerRequest * peak
 	c.after(c.rng.exp(time.Duration(float64(time.Second)/perSecond)), c.arrive)
 }
 

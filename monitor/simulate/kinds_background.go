@@ -2,6 +2,7 @@ package simulate
 
 import (
 	"fmt"
+	"strconv"
 	"time"
 )
 
@@ -85,6 +86,18 @@ func backgroundKinds() []kind {
 			faults: []fault{{0.05, raises, "PermissionDenied('s3:PutObject')", raised("exports.storage.PermissionDenied: s3:PutObject",
 				frame{app + "exports/tasks.py", 112, "orders_csv", "storage.upload(path, key)", ""},
 				frame{app + "exports/storage.py", 41, "upload", "raise PermissionDenied('s3:PutObject') from None", ""}), ""}},
+		},
+		{
+			name: "carts.expire", queue: "celery", median: 300 * time.Millisecond, sigma: 0.4,
+			call:   func(rng) (string, string) { return "()", "" },
+			result: func(d rng) string { return strconv.Itoa(d.upTo(0, 12)) },
+			faults: []fault{{0.05, raises, "LockNotAvailable('could not obtain lock on relation \"carts\"')", raised("psycopg2.errors.LockNotAvailable: could not obtain lock on relation \"carts\"",
+				frame{app + "carts/tasks.py", 31, "expire", "return Cart.objects.select_for_update(nowait=True).stale().delete()", ""}), ""}},
+		},
+		{
+			name: "inventory.recount", queue: "celery", median: 3 * time.Second, sigma: 0.7,
+			call:   func(rng) (string, string) { return "('berlin',)", "" },
+			result: func(d rng) string { return fmt.Sprintf("{'counted': %d}", d.upTo(100, 900)) },
 		},
 		{
 			name: "legacy.sync_erp", queue: "celery", unknown: true,

@@ -43,6 +43,7 @@ func (c *Cluster) setUp() {
 	}
 	c.after(100*time.Millisecond, c.arrive)
 	c.scheduleIncidents()
+	c.scheduleBeat()
 	if c.opts.Duplicates {
 		c.scheduleCharges()
 	}
@@ -101,11 +102,27 @@ func (c *Cluster) scheduleIncidents() {
 		c.redeliver(c.rng.upTo(3, len(c.recent)))
 		return true
 	})
+}
+
+// scheduleBeat plans what Celery beat sends at regular intervals.
+func (c *Cluster) scheduleBeat() {
+	const s = time.Second
 	beat := client{process: c.spawn(c.hosts[0])}
-	c.scheduleIncident(5*s, 10*s, 30*s, 60*s, func() bool {
-		c.send(beat, call{kind: c.kinds["reports.nightly"], expires: time.Hour})
-		return true
-	})
+	every := func(period time.Duration, name, args string) {
+		c.periodic += 1 / period.Seconds()
+		var play func()
+		play = func() {
+			if !c.ended() {
+				c.send(beat, call{kind: c.kinds[name], args: args, expires: time.Hour})
+				c.after(period, play)
+			}
+		}
+		c.after(period/2, play)
+	}
+	every(10*s, "carts.expire", "()")
+	every(30*s, "inventory.recount", "('berlin',)")
+	every(30*s, "inventory.recount", "('porto',)")
+	every(45*s, "reports.nightly", "")
 }
 
 // scheduleIncident runs act between first and last, and again each lo to hi after it. If act returns false, it is

@@ -60,6 +60,7 @@ type Cluster struct {
 	workers   []*worker
 	gossiping []*worker
 	clients   []client
+	periodic  float64 // tasks per second that beat sends
 	requests  []request
 
 	recent    [12]Delivery // the newest deliveries, a ring

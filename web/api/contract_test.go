@@ -64,6 +64,7 @@ func asking(group, call string) map[string][]asked {
 		"get-failure":          {{200, "/failures/" + group, "", nil}, {404, "/failures/none", "", nil}},
 		"resolve-failure":      {{200, "/failures/" + group + "/resolve", "", nil}, {404, "/failures/none/resolve", "", nil}},
 		"reopen-failure":       {{200, "/failures/" + group + "/reopen", "", nil}, {404, "/failures/none/reopen", "", nil}},
+		"list-schedules":       {{200, "/schedules", "", nil}},
 		"list-workflows":       {{200, "/workflows?state=running&name=shop.add&limit=1", "", nil}, {200, "/workflows", "", nil}},
 		"export-workflow":      {{200, "/workflows/export?root=" + taskID, "", nil}, {200, "/workflows/export?format=otlp&root=" + taskID, "", nil}, {404, "/workflows/export?root=none", "", nil}},
 		"export-trace":         {{200, "/trace?q=id:" + taskID, "", nil}, {200, "/trace?workflow=" + taskID, "", nil}, {404, "/trace?workflow=none", "", nil}, {400, "/trace?since=x", "", nil}},

@@ -137,6 +137,7 @@ func (a *api) register(h huma.API) {
 	a.registerFailures(h)
 	a.registerDuplicates(h)
 	a.registerWorkflows(h)
+	a.registerSchedules(h)
 	a.registerExclude(h)
 	a.registerSeries(h)
 	a.registerTypes(h)
