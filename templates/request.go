@@ -173,4 +173,6 @@ func (v Request) parts() []part {
 	return list
 }
 
-func requestRowID(r history.RequestSummary) string { return "r-" + strconv.FormatInt(r.First.RequestID, 10) }
+func requestRowID(r history.RequestSummary) string {
+	return "r-" + strconv.FormatInt(r.First.RequestID, 10)
+}

@@ -99,6 +99,7 @@ func scheduleStatus(s schedules.Status) (tone, iconName, word string) {
 		return "status-late", "triangle-alert", "Late"
 	case schedules.Ended:
 		return "status-ended", "circle-stop", "Ended"
+	case schedules.OnTime:
 	}
 	return "status-online", "circle-check", "On time"
 }

@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"cmp"
 	"math"
 	"net/url"
 	"strconv"
@@ -146,7 +147,7 @@ func placesCount(p tasktype.Places) string {
 func (v Types) order(key string, more []string) string {
 	order := v.Sorts[key].Order
 	for i := 1; i < len(more); i += 2 {
-		order += v.Sorts[more[i]].Order
+		order = cmp.Or(order, v.Sorts[more[i]].Order)
 	}
 	return order
 }

@@ -137,7 +137,7 @@ func helpListsEveryKey(t *testing.T, b context.Context) {
 	tb.until(`document.querySelector("dialog.help[open]") !== null`)
 	const listed = `[...document.querySelectorAll(".help dt")].map((e) => e.innerText.replace(/\s+/g, " ").trim()).join(" | ")`
 	got := " | " + fmt.Sprint(tb.eval(listed)) + " | "
-	for _, key := range strings.Fields("? / j k Space x X a n p r f v c e y Y [ ] { } 0 t Esc Enter") {
+	for key := range strings.FieldsSeq("? / j k Space x X a n p r f v c e y Y [ ] { } 0 t Esc Enter") {
 		if !strings.Contains(got, " | "+key+" | ") {
 			t.Errorf("the help does not list %s: %s", key, got)
 		}

@@ -10,9 +10,9 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sync/errgroup"
-	"unicode/utf8"
 
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/internal/floweroptions"

@@ -265,22 +265,22 @@ func FuzzLiteral(f *testing.F) {
 func TestReprObjects(t *testing.T) {
 	t.Parallel()
 	for repr, want := range map[string]string{
-		"(Decimal('12.50'), 1)":                               `[{"__type__":"decimal","__value__":"12.50"},1]`,
+		"(Decimal('12.50'), 1)":                                `[{"__type__":"decimal","__value__":"12.50"},1]`,
 		"{'id': UUID('4b0f2b0e-6b1a-4b0e-8b1a-4b0f2b0e6b1a')}": `{"id":{"__type__":"uuid","__value__":{"hex":"4b0f2b0e6b1a4b0e8b1a4b0f2b0e6b1a"}}}`,
-		"[datetime.date(2026, 1, 2)]":                         `[{"__type__":"date","__value__":"2026-01-02"}]`,
-		"[datetime.datetime(2026, 1, 2, 3, 4)]":               `[{"__type__":"datetime","__value__":"2026-01-02T03:04:00"}]`,
-		"[datetime.datetime(2026, 1, 2, 3, 4, 5, 6)]":         `[{"__type__":"datetime","__value__":"2026-01-02T03:04:05.000006"}]`,
-		"(Decimal('x'),)":                                     "",
-		"(Decimal('1...'),)":                                  "",
-		"(Decimal(1),)":                                       "",
-		"(UUID('4b0f2b0e'),)":                                 "",
-		"[datetime.date(2026, 2, 30)]":                        "",
-		"[datetime.date(2026, 1, 2, 3)]":                      "",
-		"[datetime.datetime(2026, 1, 2)]":                     "",
-		"[datetime.datetime(2026, 1, 2, 3, 4, tzinfo=UTC)]":   "",
-		"[datetime.date(99999999999999999999, 1, 2)]":         "",
-		"(<User 1>,)":                                         "",
-		"(Decimal('1'":                                        "",
+		"[datetime.date(2026, 1, 2)]":                          `[{"__type__":"date","__value__":"2026-01-02"}]`,
+		"[datetime.datetime(2026, 1, 2, 3, 4)]":                `[{"__type__":"datetime","__value__":"2026-01-02T03:04:00"}]`,
+		"[datetime.datetime(2026, 1, 2, 3, 4, 5, 6)]":          `[{"__type__":"datetime","__value__":"2026-01-02T03:04:05.000006"}]`,
+		"(Decimal('x'),)":                                      "",
+		"(Decimal('1...'),)":                                   "",
+		"(Decimal(1),)":                                        "",
+		"(UUID('4b0f2b0e'),)":                                  "",
+		"[datetime.date(2026, 2, 30)]":                         "",
+		"[datetime.date(2026, 1, 2, 3)]":                       "",
+		"[datetime.datetime(2026, 1, 2)]":                      "",
+		"[datetime.datetime(2026, 1, 2, 3, 4, tzinfo=UTC)]":    "",
+		"[datetime.date(99999999999999999999, 1, 2)]":          "",
+		"(<User 1>,)":                                          "",
+		"(Decimal('1'":                                         "",
 	} {
 		got, ok := celery.ParseReprObjects(repr)
 		if ok != (want != "") || string(got) != want {

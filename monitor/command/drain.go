@@ -120,7 +120,7 @@ func (s *Service) drain(ctx context.Context, c history.Command, p drainPayload) 
 		if err != nil {
 			return relay.Sent{}, fmt.Errorf("write payload of a drain: %w", err)
 		}
-		return relay.Sent{}, &relay.Later{Progress: "It consumes from " + joinNames(queues) + ".", Payload: payload}
+		return relay.Sent{}, &relay.LaterError{Progress: "It consumes from " + joinNames(queues) + ".", Payload: payload}
 	}
 	for _, queue := range queues {
 		if err := s.callWorker(ctx, p.Worker, "cancel_consumer", map[string]any{"queue": queue}, nil); err != nil {
@@ -128,7 +128,7 @@ func (s *Service) drain(ctx context.Context, c history.Command, p drainPayload) 
 		}
 	}
 	if len(queues) > 0 {
-		return relay.Sent{}, &relay.Later{Progress: "Cancelled the consumers of " + joinNames(queues) + "."}
+		return relay.Sent{}, &relay.LaterError{Progress: "Cancelled the consumers of " + joinNames(queues) + "."}
 	}
 	return s.awaitIdle(ctx, p)
 }
@@ -150,7 +150,7 @@ func (s *Service) awaitIdle(ctx context.Context, p drainPayload) (relay.Sent, er
 		held = append(held, count(len(reserved), "task has not started", "tasks have not started"))
 	}
 	if len(held) > 0 {
-		return relay.Sent{}, &relay.Later{After: drainPause, Progress: "It consumes from no queue. " + strings.Join(held, ", ") + "."}
+		return relay.Sent{}, &relay.LaterError{After: drainPause, Progress: "It consumes from no queue. " + strings.Join(held, ", ") + "."}
 	}
 	text := "It consumes from no queue and runs nothing."
 	if len(scheduled) > 0 {
@@ -210,11 +210,11 @@ func (s *Service) callWorker(ctx context.Context, worker, method string, args ma
 		return failure(err)
 	}
 	if len(replies.Items) == 0 {
-		return &relay.Later{After: drainPause, Progress: "The worker does not reply."}
+		return &relay.LaterError{After: drainPause, Progress: "The worker does not reply."}
 	}
 	r := replies.Items[0]
 	if r.Error != "" || r.Undecodable != "" {
-		return &relay.Later{After: drainPause, Progress: fmt.Sprintf("The worker replied to %s: %s%s.", method, r.Error, r.Undecodable)}
+		return &relay.LaterError{After: drainPause, Progress: fmt.Sprintf("The worker replied to %s: %s%s.", method, r.Error, r.Undecodable)}
 	}
 	if to == nil {
 		s.Inspector.Acknowledged(worker, method, args)

@@ -218,7 +218,7 @@ func aboutWorkers() []Method {
 		{Name: "cancel_consumer", Title: "Cancel consumer", Dangerous: true, Doc: "Stops the worker from consuming from a queue.", Params: []Param{queue}},
 		{
 			Name: "drain", Title: "Drain", Dangerous: true, Steps: true,
-			Doc: "Cancels all consumers and waits until the worker runs nothing, at most for a day. Can be undone.",
+			Doc:    "Cancels all consumers and waits until the worker runs nothing, at most for a day. Can be undone.",
 			Params: []Param{{Name: "shutdown", Type: Flag, Doc: "Shut the worker down then. Tasks that wait for their time return to the queue."}},
 		},
 		{

@@ -49,7 +49,7 @@ func TestMethods(t *testing.T) {
 	}
 	if diff := cmp.Diff([]string{
 		"revoke", "terminate", "revoke_by_stamped_headers", "rate_limit", "time_limit", "enable_events", "disable_events",
-		"heartbeat", "pool_grow", "pool_shrink", "pool_restart", "autoscale", "add_consumer", "cancel_consumer", "shutdown",
+		"heartbeat", "pool_grow", "pool_shrink", "pool_restart", "autoscale", "add_consumer", "cancel_consumer", "drain", "undrain", "shutdown",
 	}, act); diff != "" {
 		t.Errorf("acting methods (-want +got):\n%s", diff)
 	}

@@ -118,7 +118,7 @@ func Learn(tasks []state.Task) []Schedule {
 	var found []Schedule
 	for _, list := range byCall {
 		slices.SortFunc(list, func(a, b *state.Task) int { return cmp.Or(cmp.Compare(at(a), at(b)), cmp.Compare(a.ID, b.ID)) })
-		found = append(found, among(list, host, client)...)
+		found = append(found, among(list)...)
 	}
 	slices.SortFunc(found, func(a, b Schedule) int {
 		return cmp.Or(cmp.Compare(b.LastAt(), a.LastAt()), cmp.Compare(text(a.Args), text(b.Args)), cmp.Compare(text(a.Kwargs), text(b.Kwargs)),
@@ -127,31 +127,49 @@ func Learn(tasks []state.Task) []Schedule {
 	return found
 }
 
-// among returns the schedule that all tasks make together, or else those of the tasks that are alike by the first of keys, and
-// so on: beat may restart, on another host or under another pid, and others may send the same tasks whenever they like.
-func among(list []*state.Task, keys ...func(t *state.Task) string) []Schedule {
+// among returns the schedule that all tasks make together, or else those of each host or each client: beat may restart, on
+// another host or under another pid, and others may send the same tasks whenever they like.
+func among(list []*state.Task) []Schedule {
+	if s, ok := regular(list); ok {
+		return []Schedule{s}
+	}
+	var found []Schedule
+	for _, onHost := range split(list, host) {
+		if s, ok := regular(onHost); ok {
+			found = append(found, s)
+			continue
+		}
+		for _, sent := range split(onHost, client) {
+			if s, ok := regular(sent); ok {
+				found = append(found, s)
+			}
+		}
+	}
+	return found
+}
+
+// split groups tasks by a key, without those of which it is not known.
+func split(list []*state.Task, key func(t *state.Task) string) map[string][]*state.Task {
+	parts := map[string][]*state.Task{}
+	for _, t := range list {
+		if k := key(t); k != "" {
+			parts[k] = append(parts[k], t)
+		}
+	}
+	return parts
+}
+
+// regular returns the schedule of tasks by time, if they were sent at regular intervals.
+func regular(list []*state.Task) (Schedule, bool) {
 	runs := make([]Run, len(list))
 	for i, t := range list {
 		runs[i] = runOf(t)
 	}
-	if period, spread, regular := Median(gaps(runs)); regular {
-		return []Schedule{newSchedule(list[len(list)-1], runs, period, spread)}
+	period, spread, ok := Median(gaps(runs))
+	if !ok {
+		return Schedule{}, false
 	}
-	if len(keys) == 0 {
-		return nil
-	}
-	parts := map[string][]*state.Task{}
-	for _, t := range list {
-		k := keys[0](t)
-		parts[k] = append(parts[k], t)
-	}
-	var found []Schedule
-	for k, part := range parts {
-		if k != "" {
-			found = append(found, among(part, keys[1:]...)...)
-		}
-	}
-	return found
+	return newSchedule(list[len(list)-1], runs, period, spread), true
 }
 
 func newSchedule(newest *state.Task, runs []Run, period, spread int64) Schedule {

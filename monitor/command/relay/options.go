@@ -28,16 +28,16 @@ type elsewhere struct{ error }
 // Unwrap returns the error of the Sender.
 func (e elsewhere) Unwrap() error { return e.error }
 
-// Later is the error of a command that goes on: it is to be sent again after a while, as often as it takes. That is no
+// LaterError is the error of a command that goes on: it is to be sent again after a while, as often as it takes. That is no
 // failed attempt, and survives a restart.
-type Later struct {
+type LaterError struct {
 	After    time.Duration
 	Progress string // how far it is, for display
 	Payload  []byte // the new one, nil for the old one
 }
 
 // Error returns the progress.
-func (e *Later) Error() string { return e.Progress }
+func (e *LaterError) Error() string { return e.Progress }
 
 // Sender sends commands. It is safe for concurrent use.
 type Sender interface {

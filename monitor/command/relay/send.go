@@ -86,13 +86,13 @@ func (r *Relay) send(work context.Context, c *history.Command) bool {
 }
 
 func isLater(err error) bool {
-	_, ok := errors.AsType[*Later](err)
+	_, ok := errors.AsType[*LaterError](err)
 	return ok
 }
 
 // goesOn records how far a command is, which is sent again later.
 func (r *Relay) goesOn(c *history.Command, err error) {
-	later, _ := errors.AsType[*Later](err)
+	later, _ := errors.AsType[*LaterError](err)
 	o := outcome(c, history.CommandPending)
 	o.DueAt, o.Error, o.Payload = r.o.Now().Add(later.After), truncate.Text(later.Progress, maxError), later.Payload
 	r.records.addOutcomes(o)
