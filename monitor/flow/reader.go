@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -146,9 +147,12 @@ func (r *Reader) waiting(ctx context.Context, now time.Time) (*Wait, error) {
 		return nil, err
 	}
 	for i := range page.Tasks {
-		since := page.Tasks[i].SentAt
-		if since == 0 {
-			since = page.Tasks[i].ReceivedAt
+		t := &page.Tasks[i]
+		since := cmp.Or(t.SentAt, t.ReceivedAt)
+		if since != 0 && t.ETA != nil {
+			if due, ok := state.ParseTime(*t.ETA); ok {
+				since = max(since, due)
+			}
 		}
 		if since != 0 {
 			w.Oldest = max(w.Oldest, now.Sub(time.UnixMicro(since)))

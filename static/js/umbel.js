@@ -303,7 +303,7 @@ const live = {
     this.attempts = 0;
     this.late = false;
     this.frames.push(frame);
-    this.applying ??= setTimeout(() => this.apply(), this.applied + Number(this.every) - Date.now());
+    this.applying ??= setTimeout(() => this.apply(), this.applied + this.every - Date.now());
     paint();
   },
 
@@ -644,10 +644,11 @@ pauseButton?.addEventListener("click", pause);
 const rate = $("#rate");
 if (rate) {
   const name = "umbel.rate";
-  try { live.every = localStorage.getItem(name) ?? live.every; } catch { /* the usual one */ }
-  rate.value = live.every;
+  try { rate.value = localStorage.getItem(name) ?? String(live.every); } catch { /* the usual one */ }
+  live.every = Number(rate.value) || live.every;
+  rate.value = String(live.every);
   rate.onchange = () => {
-    live.every = rate.value;
+    live.every = Number(rate.value);
     try { localStorage.setItem(name, rate.value); } catch { /* for this page only */ }
   };
 }
