@@ -96,6 +96,9 @@ platforms: ## Umbel compiles where no test runs: Windows and macOS
 demo: ## a simulated cluster on http://127.0.0.1:5555/; needs only Go
 	go run ./cmd/umbel demo
 
+screenshots: ## the pictures of the documentation, from a demo
+	scripts/screenshots
+
 verify: ## generated code, formatting and go.mod are current
 	scripts/verify
 
@@ -110,4 +113,4 @@ clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
 	rm -rf bin dist .services bench.txt
 
-.PHONY: help generate fmt lint test race contract thorough simulate e2e rabbitmq4 fuzz bench allocations vulnerabilities build wheels platforms demo verify check clean
+.PHONY: help generate fmt lint test race contract thorough simulate e2e rabbitmq4 fuzz bench allocations vulnerabilities build wheels platforms demo screenshots verify check clean
