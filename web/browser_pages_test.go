@@ -70,9 +70,9 @@ const cardsFit = `Math.max(0, ...[...document.querySelectorAll(".sideways")].fil
 
 func pagesFit(t *testing.T, b context.Context) {
 	s, _ := newWorkersServer(t)
-	for _, path := range []string{"/tasks", "/types?last=30d", "/types/billing.charge?last=30d", "/workers/celery@a", "/workers/celery@a?tab=tasks", "/workers/celery@a?tab=queues", "/workers/celery@a?tab=system"} {
+	for _, path := range []string{"/tasks", "/workers/celery@a", "/workers/celery@a?tab=tasks", "/workers/celery@a?tab=queues", "/workers/celery@a?tab=system"} {
 		tb := newTab(t, b, s, path)
-		tb.until(`document.querySelector("#tasks td, #types td, .traits td, #worker-tab td, #worker-tab th") !== null`)
+		tb.until(`document.querySelector("#tasks td, #worker-tab td, #worker-tab th") !== null`)
 		for _, px := range []int64{360, 390, 700} { // 700 is 1,400 at 200 %
 			tb.width(px)
 			if over := tb.eval(fits); over != 0.0 {

@@ -77,6 +77,7 @@ func firstScreen(t *testing.T, b context.Context) {
 				t.Errorf("%v rows above the fold at %d×%d, want %v", got, size.width, size.height, size.rows)
 			}
 			tb.want(`document.documentElement.scrollWidth <= innerWidth`, true)
+			tb.eval(`void (window.shifts.length = 0)`) // those while the page was parsed
 			for i := range 3 {
 				id := fmt.Sprint("new-", i)
 				s.backend.now(state.TaskReceived, id)
