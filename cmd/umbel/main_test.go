@@ -230,11 +230,21 @@ func fetch(ctx context.Context, url string) (int, []byte, error) {
 	return res.StatusCode, body, nil
 }
 
-// api returns what the API answers for path, or the zero value with false if it does not know it.
+// api returns what the API answers for path, or the zero value with false if it does not know it. It asks again while a
+// busy machine answers 503.
 func api[T any](tb testing.TB, d *dashboard, path string) (T, bool) {
 	tb.Helper()
-	var v T
-	status, body := d.fetch(tb, "api/v1/"+path)
+	var (
+		v      T
+		status int
+		body   []byte
+	)
+	eventually(tb, timeout, func() error {
+		if status, body = d.fetch(tb, "api/v1/"+path); status == http.StatusServiceUnavailable {
+			return fmt.Errorf("%s answered %d: %s", path, status, body)
+		}
+		return nil
+	})
 	if status == http.StatusNotFound {
 		return v, false
 	}
