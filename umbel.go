@@ -8,6 +8,7 @@ package umbel
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"time"
@@ -20,6 +21,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/flower"
+	"github.com/umbelhq/umbel/web/issue"
 )
 
 // Options of an Umbel. BrokerURL is required.
@@ -95,6 +97,11 @@ type Options struct {
 
 	// FlowerAPI opens the paths of Flower's API under /api/, such as /api/tasks, where Authorize is nil. They answer 401 otherwise.
 	FlowerAPI bool
+
+	// IssueURL is the address of a tracker's form, which failure groups link to, such as
+	// https://tracker.example/new?title={title}&body={body}. Placeholders are {title}, {body}, {name}, {exception}, {url} and
+	// {count}; what replaces them is escaped. Empty leaves the links out.
+	IssueURL string
 
 	// Redact are rules for what is taken out of events, results, messages and settings before anything else sees them, beside
 	// the usual secrets, such as "key ssn" or "task billing.* arg 0"; NoRedactDefaults leaves those in. Changed rules hold for
@@ -228,6 +235,13 @@ func New(o Options) (*Umbel, error) {
 	if o.Authorize != nil {
 		authenticator = authorizer(o.Authorize)
 	}
+	var issues *issue.Template
+	if o.IssueURL != "" {
+		var err error
+		if issues, err = issue.Parse(o.IssueURL); err != nil {
+			return nil, fmt.Errorf("IssueURL: %w", err)
+		}
+	}
 	d, err := dashboard.New(dashboard.Options{
 		Auth:      authenticator,
 		BrokerURL: o.BrokerURL, Queue: o.Queue, QueueExpires: o.QueueExpires, ManagementURL: o.ManagementURL,
@@ -243,7 +257,7 @@ func New(o Options) (*Umbel, error) {
 		OutboxURLs: o.OutboxURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
 		Metrics: ingest.MetricsOptions{RuntimeBuckets: o.RuntimeBuckets, PurgeOfflineWorkers: o.PurgeOfflineWorkers}, QueueDrain: o.QueueDrain,
 		Flower: flower.Settings{Unauthenticated: o.FlowerAPI},
-		Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir,
+		Issues: issues, Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir,
 		Redact:    redact.Options{NoDefaults: o.NoRedactDefaults, Rules: o.Redact},
 		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,
 	})

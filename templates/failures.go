@@ -9,6 +9,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 )
@@ -49,9 +50,10 @@ type FailureGroup struct {
 	Group                history.FailureGroup
 	Exception, Traceback *string      // of the newest task
 	Tasks                []state.Task // the newest
-	JustResolved         bool         // the visitor has just resolved it
-	Self                 string       // address of the page
-	Since                int64        // µs since 1970, when its last hour began
+	Split                tasktype.Split
+	JustResolved         bool   // the visitor has just resolved it
+	Self                 string // address of the page
+	Since                int64  // µs since 1970, when its last hour began
 }
 
 // Page draws the whole page.
@@ -158,3 +160,49 @@ func (u URLs) retryFailed(id fingerprint.ID, since int64) templ.SafeURL {
 	}
 	return u.path("/act/task?" + url.Values{"action": {"retry"}, "q": {q}}.Encode())
 }
+
+// splitSentences say the most telling of what failed tasks share.
+func splitSentences(s tasktype.Split) []string {
+	var list []string
+	for _, group := range [][]tasktype.Share{s.Workers, s.Values} {
+		for _, share := range group {
+			if share.Apart && len(list) < 3 {
+				list = append(list, shareWords(share))
+			}
+		}
+	}
+	return list
+}
+
+// shareWords say how many have a value: "18 of 20 ran on celery@w3".
+func shareWords(s tasktype.Share) string {
+	who := number(s.Selected) + " of " + number(s.SelectedOf)
+	if s.Selected == s.SelectedOf {
+		who = "All " + number(s.Selected)
+	}
+	switch s.Field {
+	case "worker":
+		return who + " ran on " + s.Value
+	case "queue":
+		return who + " came from the queue " + s.Value
+	}
+	return who + " have " + traitField(s.Trait) + " = " + s.Value
+}
+
+// splitWords say which tasks are counted.
+func splitWords(s tasktype.Split) string {
+	words := "all " + number(s.Tasks)
+	if !s.Whole {
+		words = "the newest " + number(s.Tasks)
+	}
+	if s.Others > 0 {
+		words += ", beside the newest " + number(s.Others) + " that succeeded"
+	}
+	return words
+}
+
+// FailureTitle names a group: "ConnectionError in billing.charge".
+func FailureTitle(f history.FailureGroup) string { return failureType(f) + " in " + tasksName(f) }
+
+// FailureCount is the number of its tasks with its noun.
+func FailureCount(f history.FailureGroup) string { return countTasks(f.Count) }

@@ -36,6 +36,8 @@ type Layout struct {
 	Bare         bool    // for those who are not signed in: without links into the dashboard and what is known of the cluster
 	Theme        string  // light or dark as chosen by the visitor, empty to follow the system
 	Compact      bool    // the visitor chose lower rows
+	Demo         bool    // the cluster is simulated
+	TourDone     bool    // the visitor has closed the tour of the demo
 	Path         string  // address of the page, to come back to after changing the theme
 	User         User
 	Version      string

@@ -26,6 +26,7 @@ type Overview struct {
 	JustResolved     *history.FailureGroup  // what the visitor has just resolved
 	Failures         []state.Task           // newest first
 	Health           view.Health
+	Tour             []Link // of the demo, nil elsewhere
 }
 
 // Page draws the whole page.
@@ -46,6 +47,26 @@ func ended(r view.Rates) (succeeded, all float64) {
 // fresh reports whether nothing at all has been seen.
 func (v Overview) fresh() bool { return v.Counts.Tasks == 0 && v.Counts.Evicted == 0 }
 
+// firstTasks is how many tasks there are at most while a checklist with anything unmet is shown.
+const firstTasks = 100
+
+// checking reports whether the checklist is shown: at first, and for a few tasks more, so that its last marks are seen.
+func (v Overview) checking() bool {
+	done, all := v.checked()
+	return v.fresh() || done < all && v.Counts.Tasks < firstTasks && v.Counts.Evicted == 0
+}
+
+// checked returns how many checks are met.
+func (v Overview) checked() (done, all int) {
+	list := v.checks()
+	for _, c := range list {
+		if c.Done {
+			done++
+		}
+	}
+	return done, len(list)
+}
+
 // check is a line of the checklist of a fresh installation.
 type check struct {
 	Done     bool
@@ -55,25 +76,37 @@ type check struct {
 }
 
 func (v Overview) checks() []check {
+	b := v.Health.Broker
+	broker := check{Done: b.Connected, Title: "The broker is reachable", Detail: b.URL}
+	if !b.Connected {
+		broker.Detail += " does not answer. Umbel keeps trying. Check the address in --broker, or UMBEL_BROKER, and that this host may connect."
+	}
 	return []check{
-		{
-			Done:   v.Health.Broker.Connected,
-			Title:  "The broker is reachable",
-			Detail: v.Health.Broker.URL,
-		},
+		broker,
 		{
 			Done:     len(v.Workers) > 0,
-			Title:    "Workers send events",
-			Detail:   "Start workers with -E, or set worker_send_task_events. Heartbeats alone show the worker, not its tasks.",
-			Settings: []string{"celery -A proj worker -E", "worker_send_task_events = True"},
+			Title:    "A worker is seen",
+			Detail:   "Its heartbeats are heard. If none is, check that workers run and use this broker, with the same virtual host or database number.",
+			Settings: []string{"celery -A proj worker -E"},
+		},
+		{
+			Done:     v.eventsSeen(),
+			Title:    "Workers send task events",
+			Detail:   "Start workers with -E, or set worker_send_task_events. Umbel asks those without to send them, unless --no-enable-events is set. Then run a task.",
+			Settings: []string{"worker_send_task_events = True"},
 		},
 		{
 			Done:     v.sentSeen(),
-			Title:    "Clients send task-sent",
-			Detail:   "Optional: shows waiting tasks, queues and waiting times.",
+			Title:    "Clients send task-sent events",
+			Detail:   "Optional: shows waiting tasks, queues and waiting times. Set it where tasks are sent from, such as the web application.",
 			Settings: []string{"task_send_sent_event = True"},
 		},
 	}
+}
+
+// eventsSeen reports whether any event of a worker about a task arrived: clients leave tasks pending.
+func (v Overview) eventsSeen() bool {
+	return v.Counts.Evicted > 0 || v.Counts.Tasks > v.Counts.ByState[state.Pending]
 }
 
 // sentSeen reports whether any task-sent arrived: no other event names a queue.

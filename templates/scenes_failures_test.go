@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/templates"
@@ -64,7 +65,26 @@ func failureGroup() templates.FailureGroup {
 	}, "\n")
 	return templates.FailureGroup{
 		Group: failing()[0], Exception: new("ConnectionError('cannot reach 10.0.3.7:8080 (attempt 3)')"), Traceback: &traceback,
-		Tasks: []state.Task{retried()}, JustResolved: true, Self: "/ops/failures/0dd7dc58725190cd",
+		Tasks: []state.Task{retried()}, JustResolved: true, Self: "/ops/failures/0dd7dc58725190cd", Split: failureSplit(),
+	}
+}
+
+func failureSplit() tasktype.Split {
+	share := func(field, value string, n, of, others int, apart bool, q string) tasktype.Share {
+		return tasktype.Share{Trait: tasktype.Trait{Field: field, Value: value, Selected: n, SelectedOf: of, Others: others, OthersOf: 100}, Apart: apart, Query: q}
+	}
+	unknown := share("queue", "slow", 20, 20, 0, false, "failure:0dd7dc58725190cd queue:slow")
+	unknown.OthersOf = 0
+	return tasktype.Split{
+		Tasks: 20, Others: 100, Rest: 2,
+		Workers: []tasktype.Share{
+			share("worker", "celery@w3", 18, 20, 4, true, "failure:0dd7dc58725190cd worker:celery@w3"),
+			share("worker", "celery@w1", 2, 20, 96, false, "failure:0dd7dc58725190cd worker:celery@w1"),
+		},
+		Values: []tasktype.Share{
+			share("kwargs.region", `"eu"`, 20, 20, 31, true, `failure:0dd7dc58725190cd kwargs:"'region': 'eu'"`),
+			share("args[0].id", "7", 12, 19, 0, true, ""), unknown,
+		},
 	}
 }
 
@@ -72,5 +92,6 @@ func failureHostile() templates.FailureGroup {
 	return templates.FailureGroup{
 		Group: failing()[2], Exception: new(evil), Traceback: new(evil + strings.Repeat("\n  File \"/x.py\", line 1, in "+evil, 2_000)),
 		Tasks: []state.Task{hostile()}, Self: "/ops/failures/1111111111111111",
+		Split: tasktype.Split{Tasks: 1, Whole: true, Workers: []tasktype.Share{{Trait: tasktype.Trait{Field: "worker", Value: evil, Selected: 1, SelectedOf: 1}, Query: evil}}},
 	}
 }

@@ -72,6 +72,7 @@ func scenes() map[string]scene {
 		"failed": {layout("", ""), templates.Problem{Title: "Something went wrong", Message: "This page could not be made.", RequestID: "4f2c"}},
 	}
 	maps.Copy(all, flowScenes())
+	maps.Copy(all, aboutScenes())
 	maps.Copy(all, workerScenes())
 	maps.Copy(all, typeScenes())
 	maps.Copy(all, idempotencyScenes())

@@ -23,6 +23,7 @@ type URLs struct {
 	HasLocks     bool                     // there is a Redis with locks
 	HasTraces    bool                     // traces can be saved
 	HasAlerts    bool                     // rules of alerts can be seen
+	Tracker      string                   // host where issues can be opened, empty if there is none
 	// ReadOnlyAlerts says that no rule of alerts is judged.
 	ReadOnlyAlerts bool
 }

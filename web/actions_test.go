@@ -26,6 +26,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/issue"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -57,7 +58,10 @@ func newGuarded(t *testing.T, prefix string) *web.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o := web.Options{Backend: newNamedBackend(t), Auth: s, Alerts: newAlerts(t, nil), AppOutboxes: watched(t, newShopOutbox()), Prefix: prefix}
+	o := web.Options{Backend: newNamedBackend(t), Auth: s, Alerts: newAlerts(t, nil), AppOutboxes: watched(t, newShopOutbox()), Prefix: prefix, Demo: true}
+	if o.Issues, err = issue.Parse("https://tracker.example/new?title={title}"); err != nil {
+		t.Fatal(err)
+	}
 	startWorkers(t, &o, &fakeResults{records: map[string]results.Result{}})
 	return newWeb(t, o)
 }

@@ -25,7 +25,7 @@ import (
 func axePages() []string {
 	pages := []string{
 		"/", "/tasks", "/tasks?q=state%3Afailure&chart=24h,name", "/tasks?q=stat%3Afailure", "/tasks?q=nothing", "/tasks/task-28", "/tasks/task-02",
-		"/types?last=30d", "/types/billing.charge?last=30d", "/workers", "/workers/idempotency?all=1", "/schedules", "/workflows", "/workflows?state=lost", "/workflows/task-02", "/duplicates", "/duplicates?verdict=skipped", "/duplicates/rules", "/queues", "/queues/mail", "/outbox", "/outbox?state=dead", "/outbox/1", "/outbox/audit", "/outbox/app", "/outbox/app/dead", "/settings", "/views",
+		"/types?last=30d", "/types/billing.charge?last=30d", "/workers", "/workers/idempotency?all=1", "/schedules", "/workflows", "/workflows?state=lost", "/workflows/task-02", "/duplicates", "/duplicates?verdict=skipped", "/duplicates/rules", "/queues", "/queues/mail", "/outbox", "/outbox?state=dead", "/outbox/1", "/outbox/audit", "/outbox/app", "/outbox/app/dead", "/settings", "/about", "/views",
 		"/act/publish", "/act/exclude?name=billing.charge", "/act/exclude?name=billing.charge&check=1&fields=x", "/act/task?action=terminate&id=task-02", "/act/task?action=retry&id=task-28",
 		"/act/worker?method=pool_grow&worker=celery%40a", "/act/worker?method=shutdown&worker=celery%40a", "/act/purge?queue=mail",
 		"/locks", "/act/release?key=qo_stuck",

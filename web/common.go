@@ -24,6 +24,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/issue"
 	"github.com/umbelhq/umbel/web/live"
 	"github.com/umbelhq/umbel/web/payload"
 )
@@ -44,6 +45,8 @@ type common struct {
 	signedIn    *signInPages // nil where people do not sign in here
 	bare        bool         // pages show nothing of the cluster, for those who are not signed in
 	version     string       // of Umbel
+	issues      *issue.Template // nil for none
+	demo        bool            // the cluster is simulated
 	remember    func(topic, name string, s live.Snapshot)
 	times       *times           // past; nil if they cannot be read
 	instant     *templates.Past  // that pages show, nil for now
@@ -190,7 +193,7 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 		l.User = p.user(r)
 	}
 	l.Title, l.Section, l.Theme, l.Path = pg.title, pg.section, theme(r), p.urls.Prefix+pg.url
-	l.Compact = compact(r)
+	l.Compact, l.Demo, l.TourDone = compact(r), p.demo, toured(r)
 	switch {
 	case p.instant != nil:
 		l.Path = p.instant.Here
@@ -235,6 +238,12 @@ func theme(r *http.Request) string {
 func compact(r *http.Request) bool {
 	c, err := r.Cookie("density")
 	return err == nil && c.Value == "compact"
+}
+
+// toured reports whether the visitor has closed the tour of the demo.
+func toured(r *http.Request) bool {
+	c, err := r.Cookie("tour")
+	return err == nil && c.Value == "done"
 }
 
 func micros(t time.Time) int64 {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	stored "github.com/umbelhq/umbel/state/query"
@@ -19,10 +20,22 @@ const (
 	newestFailures = 10              // tasks on the page of a group
 	failuresAge    = 5 * time.Second // how old the counts of groups may be
 	paramResolved  = "resolved"      // of a page after a group was resolved: its id
+
+	maxSplitsCached = 32
 )
 
 // failurePages are the pages of groups of failures.
-type failurePages struct{ *common }
+type failurePages struct {
+	*common
+
+	splits *cache[tasktype.Split] // by group
+}
+
+func newFailurePages(c *common) *failurePages {
+	p := &failurePages{c, newCache[tasktype.Split](sampleAge)}
+	p.splits.most = maxSplitsCached
+	return p
+}
 
 // load lists groups. What cannot be read is said on the page.
 func (p *failurePages) load(ctx context.Context, a address) (page, error) {
@@ -91,6 +104,12 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 		return page{}, err
 	}
 	v.Tasks = found.Tasks
+	v.Split, err = p.splits.get(id, func() (tasktype.Split, error) {
+		return tasktype.ReadSplit(ctx, p.backend, q, f.Name, p.now())
+	})
+	if err != nil {
+		return page{}, err
+	}
 	return page{
 		url: templates.FailurePath(id), title: f.Fingerprint.Type,
 		section: templates.SectionFailures, view: v,

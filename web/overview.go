@@ -48,6 +48,9 @@ func (p *overviewPage) load(ctx context.Context, a address) (page, error) {
 		v.Counts = c.Counts()
 		v.Workers = c.Workers()
 	})
+	if p.demo && p.instant == nil {
+		v.Tour = p.tour(v)
+	}
 	pg.view = v
 	return pg, nil
 }

@@ -32,14 +32,17 @@ func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, cha
 	c := &common{
 		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly || a.Role == auth.Viewer, audience: a, urls: urls,
 		alerts: o.Alerts, flow: o.flow, appOutboxes: o.AppOutboxes, redactor: o.Redactor, auditLog: o.AuditLog,
-		version: o.Version, trace: o.Trace, now: o.Now, log: o.Logger,
+		version: o.Version, issues: o.Issues, demo: o.Demo, trace: o.Trace, now: o.Now, log: o.Logger,
 	}
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = c.readOnly, c.service() != nil, o.Commands != nil
 	c.urls.IsAdmin, c.urls.HidesPayload = a.Role == auth.Admin, !a.Payload
 	c.urls.HasLocks = o.Commands != nil && o.Commands.Locks != nil && a.Payload
 	c.urls.HasTraces = o.Past != nil
 	c.urls.HasAlerts, c.urls.ReadOnlyAlerts = o.Alerts != nil, o.ReadOnly
-	p := &pages{common: c, views: &viewsPage{c}, failing: &failurePages{c}}
+	if o.Issues != nil {
+		c.urls.Tracker = o.Issues.Host()
+	}
+	p := &pages{common: c, views: &viewsPage{c}, failing: newFailurePages(c)}
 	p.counts = newBackground(&background[history.Count]{
 		what: "count of a view", age: time.Minute, kept: 10 * time.Minute, readers: 1, changed: changed, log: o.Logger,
 		same: func(a, b history.Count) bool { return a == b },
@@ -96,6 +99,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: "/duplicates", action: auth.ReadPayload, load: repeated.load},
 		{pattern: "/duplicates/rules", action: auth.ReadPayload, load: repeated.loadRules},
 		{pattern: "/duplicates/*", action: auth.ReadPayload, load: repeated.loadGroup},
+		{pattern: templates.AboutPath, action: auth.View, load: (&aboutPage{p.common}).load},
 		{pattern: "/workers", action: auth.View, lasting: true, load: workers.load},
 		{pattern: "/workers/*", action: auth.View, lasting: true, load: workers.loadWorker, visit: workers.visit},
 	}

@@ -41,6 +41,7 @@ import (
 	"github.com/umbelhq/umbel/web/api"
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/flower"
+	"github.com/umbelhq/umbel/web/issue"
 	"github.com/umbelhq/umbel/web/live"
 	"github.com/umbelhq/umbel/web/mcp"
 	"github.com/umbelhq/umbel/web/payload"
@@ -81,6 +82,10 @@ type Options struct {
 	Limits  state.Options // what the backend holds in memory at most, shown on the Settings page
 	// Flower are the options of Flower that the API in its form follows.
 	Flower flower.Settings
+	// Issues makes links that open an issue about failures in a tracker, nil for none.
+	Issues *issue.Template
+	// Demo says that the cluster is simulated: the overview has a tour.
+	Demo bool
 
 	// Hosts are the names by which requests may call this server, without port. Others are refused with
 	// 421, which keeps pages of other sites from reading a dashboard on loopback through a name of their own
@@ -259,6 +264,12 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 	}
 	text.post("/theme", auth.Open, h.choice("theme", "light", "dark"))
 	text.post("/density", auth.Open, h.choice("density", "compact"))
+	if o.Demo {
+		text.post("/tour", auth.Open, h.choice("tour", "done"))
+	}
+	if o.Issues != nil {
+		text.get("/failures/{id}/issue", auth.View, all.issue)
+	}
 	all.routeChanges(text, h)
 	text.get("/healthz", o.healthAction(), healthz)
 	text.get("/readyz", o.healthAction(), readyz(o.Backend))

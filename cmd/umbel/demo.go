@@ -37,7 +37,7 @@ func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	outbox := simulate.NewOutbox(c.Seed, time.Now)
 	send := func(ctx context.Context) error { return outbox.Run(ctx, s.cluster.Deliver) }
 	o := dashboard.Options{
-		DataDir: c.DataDir, Version: versionString(), Broker: s.broker, Locks: kept, OutboxSources: []outboxwatch.Source{outbox},
+		DataDir: c.DataDir, Version: versionString(), Demo: true, Broker: s.broker, Locks: kept, OutboxSources: []outboxwatch.Source{outbox},
 	}
 	return c.serve(ctx, o, log, s.run, send)
 }

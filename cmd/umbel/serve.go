@@ -18,6 +18,7 @@ import (
 	"github.com/umbelhq/umbel/internal/floweroptions"
 	"github.com/umbelhq/umbel/internal/listener"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/issue"
 )
 
 // drain bounds the wait for requests in progress when the program stops.
@@ -36,6 +37,7 @@ type webFlags struct {
 	Prefix          string   `env:"UMBEL_PREFIX" placeholder:"PATH" help:"Path prefix, such as /umbel."`
 	Title           string   `env:"UMBEL_TITLE" placeholder:"TEXT" help:"Badge on every page, such as production, that tells this dashboard from others."`
 	Color           string   `env:"UMBEL_COLOR" default:"gray" enum:"gray,green,blue,amber,red" help:"Color of the badge: gray, green, blue, amber or red."`
+	IssueURL        string   `name:"issue-url" env:"UMBEL_ISSUE_URL" placeholder:"TEMPLATE" help:"Address of a tracker's form, which failure groups link to, such as https://tracker.example/new?title={title}&body={body}. Placeholders: {title}, {body}, {name}, {exception}, {url}, {count}."`
 	MaxTasks        int      `env:"UMBEL_MAX_TASKS" default:"200000" help:"Maximum number of tasks in memory. Older ones are read from the history."`
 	MaxText         size     `env:"UMBEL_MAX_TEXT" default:"512MiB" placeholder:"SIZE" help:"Memory for arguments, results and tracebacks. Older ones are read from the history."`
 	OpenMetrics     bool     `env:"UMBEL_OPEN_METRICS" help:"Let anybody read /metrics, where people have to sign in."`
@@ -154,6 +156,11 @@ func (f *webFlags) complete(o *dashboard.Options, log *slog.Logger) error {
 		return usageError{fmt.Errorf("--title has more than %d characters", maxTitle)}
 	}
 	o.Title, o.Color = f.Title, f.Color
+	if f.IssueURL != "" {
+		if o.Issues, err = issue.Parse(f.IssueURL); err != nil {
+			return usageError{fmt.Errorf("--issue-url: %w", err)}
+		}
+	}
 	o.ReadOnly, o.Flower.Unauthenticated = f.ReadOnly, f.FlowerAPI
 	o.Redact, err = f.redactFlags.options()
 	o.OpenMetrics = f.OpenMetrics

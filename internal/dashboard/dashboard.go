@@ -37,6 +37,7 @@ import (
 	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/auth"
 	"github.com/umbelhq/umbel/web/flower"
+	"github.com/umbelhq/umbel/web/issue"
 )
 
 // Options of a Dashboard, as umbel.Options documents them. One of BrokerURL and Broker is required.
@@ -75,6 +76,8 @@ type Options struct {
 	SignIn *auth.Options
 	Routes []auth.Route
 	Flower flower.Settings
+	Issues *issue.Template // as in web.Options, and so is Demo
+	Demo   bool
 
 	Metrics    ingest.MetricsOptions
 	QueueDrain time.Duration // web.DefaultQueueDrain if zero
@@ -261,7 +264,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		Backend: reader, Past: reader.At, Commands: d.commands, Alerts: d.alerts, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly,
 		Auth: o.Auth, Routes: o.Routes, OpenMetrics: o.OpenMetrics,
 		Prefix: o.Prefix, Title: o.Title, Color: o.Color, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
-		Limits: limits, AuditLog: d.auditLog, Redactor: redactor, Flower: o.Flower,
+		Limits: limits, AuditLog: d.auditLog, Redactor: redactor, Flower: o.Flower, Issues: o.Issues, Demo: o.Demo,
 		Metrics: web.MetricsOptions{Read: d.ingester.Metrics, QueueDrain: o.QueueDrain, Spans: d.spanStats()},
 	})
 	return err

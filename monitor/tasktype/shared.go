@@ -61,11 +61,11 @@ func (t *Trait) OthersShare() float64 { return float64(t.Others) / float64(max(t
 // ReadSample reads the newest tasks of a name, and the newest failed ones.
 func ReadSample(ctx context.Context, tasks rollup.Tasks, name string, outliers int) (Sample, error) {
 	named := query.New(query.Equal(query.Name, name))
-	newest, err := newestTasks(ctx, tasks, named, MaxSampled)
+	newest, _, err := newestTasks(ctx, tasks, named, MaxSampled)
 	if err != nil {
 		return Sample{}, err
 	}
-	failed, err := newestTasks(ctx, tasks, named.And(query.New(query.Equal(query.State, string(state.Failure)))), MaxFailures)
+	failed, _, err := newestTasks(ctx, tasks, named.And(query.New(query.Equal(query.State, string(state.Failure)))), MaxFailures)
 	if err != nil {
 		return Sample{}, err
 	}
@@ -85,20 +85,21 @@ func ReadSample(ctx context.Context, tasks rollup.Tasks, name string, outliers i
 	return s, nil
 }
 
-func newestTasks(ctx context.Context, tasks rollup.Tasks, q query.Query, most int) ([]state.Task, error) {
-	var list []state.Task
-	r := history.TaskRequest{Query: q, Limit: 500}
+// newestTasks returns the tasks that changed last, and whether these are all.
+func newestTasks(ctx context.Context, tasks rollup.Tasks, q query.Query, most int) (list []state.Task, whole bool, err error) {
+	r := history.TaskRequest{Query: q, Limit: min(most, 500)}
 	for len(list) < most {
 		page, err := tasks.Tasks(ctx, r)
 		if err != nil {
-			return nil, fmt.Errorf("read newest tasks: %w", err)
+			return nil, false, fmt.Errorf("read newest tasks: %w", err)
 		}
 		list = append(list, page.Tasks...)
 		if r.From = page.Next; r.From == nil || page.Searched > 0 {
+			whole = page.Searched == 0
 			break
 		}
 	}
-	return list[:min(len(list), most)], nil
+	return list[:min(len(list), most)], whole && len(list) <= most, nil
 }
 
 type pair struct{ field, value string }
@@ -133,31 +134,36 @@ func Compare(selected, others []state.Task) Comparison {
 func count(tasks []state.Task) group {
 	g := group{tasks: len(tasks), known: map[string]int{}, have: map[pair]int{}}
 	for i := range tasks {
-		seen := map[string]bool{}
-		add := func(field, value string) {
-			if seen[field] {
-				return
-			}
-			seen[field] = true
+		for field, value := range traits(&tasks[i]) {
 			g.known[field]++
 			if p := (pair{field, value}); len(g.have) < maxDistinct || g.have[p] > 0 {
 				g.have[p]++
 			}
 		}
-		t := &tasks[i]
-		if t.Worker != nil {
-			add("worker", *t.Worker)
-		}
-		if t.Queue != nil {
-			add("queue", *t.Queue)
-		}
-		if t.Retries != nil {
-			add("retries", strconv.FormatInt(*t.Retries, 10))
-		}
-		arguments(t.Args, "args", add)
-		arguments(t.Kwargs, "kwargs", add)
 	}
 	return g
+}
+
+// traits returns the value of each field of a task.
+func traits(t *state.Task) map[string]string {
+	has := map[string]string{}
+	add := func(field, value string) {
+		if _, ok := has[field]; !ok {
+			has[field] = value
+		}
+	}
+	if t.Worker != nil {
+		add("worker", *t.Worker)
+	}
+	if t.Queue != nil {
+		add("queue", *t.Queue)
+	}
+	if t.Retries != nil {
+		add("retries", strconv.FormatInt(*t.Retries, 10))
+	}
+	arguments(t.Args, "args", add)
+	arguments(t.Kwargs, "kwargs", add)
+	return has
 }
 
 // arguments calls add with the values of arguments, if their repr is whole and consists of literals.

@@ -69,7 +69,7 @@ function local() {
     if (text && words().every((word) => lower.includes(word)) && !found.some((o) => o.text === text)) found.push({ kind, text, act, key });
   };
   const keyOf = (text) => Object.entries(page.keys).find(([key, [label]]) => key.startsWith("g ") && label === text)?.[0];
-  for (const link of document.querySelectorAll(".rail li a")) add("Page", link.title, () => page.visit(link.pathname.slice(page.prefix.length)), keyOf(link.title));
+  for (const link of document.querySelectorAll(".rail :is(li, .version) a")) add("Page", link.title, () => page.visit(link.pathname.slice(page.prefix.length)), keyOf(link.title));
   for (const e of document.querySelectorAll("main :is(.button, .tools .sheet a, a[download]):is(a, button):not(table *, .more-columns *, form:has(input:not([type=hidden])) *, form[data-select] *, [data-copy], [disabled])")) {
     add("Action", e.textContent.replace(/\s+/g, " ").trim().slice(0, 80), () => e.click());
   }
