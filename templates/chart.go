@@ -168,8 +168,10 @@ type run struct {
 }
 
 // runs places the executions of t on one axis, from its first known moment to its last.
-func runs(t state.Task) []run {
-	x := axisOf(t)
+func runs(t state.Task) []run { return runsOn(t, axisOf(t)) }
+
+// runsOn places the executions of t on an axis.
+func runsOn(t state.Task, x axis) []run {
 	list := make([]run, 0, len(t.Executions))
 	queued := t.SentAt // the task shows when its newest attempt was sent
 	named := slices.ContainsFunc(t.Executions, func(e state.Execution) bool { return e.Name != nil && t.Name != nil && *e.Name != *t.Name })

@@ -86,6 +86,7 @@ func scenes() map[string]scene {
 	maps.Copy(all, alertScenes())
 	maps.Copy(all, workflowScenes())
 	maps.Copy(all, scheduleScenes())
+	maps.Copy(all, compareScenes())
 	maps.Copy(all, diagramScenes())
 	maps.Copy(all, signInScenes())
 	return all

@@ -37,6 +37,7 @@ type Task struct {
 	Effects  map[int64]command.Effect // of these, by ID
 	Stored   *StoredResult            // nil if there is no result backend
 	Outbox   *TaskOutbox              // nil if no application's outbox tells of it
+	Similar  Similar                  // the last tasks of its name
 
 	SpaceTime SpaceTime
 }
@@ -68,6 +69,11 @@ func (v Task) crumbs() []RelatedTask {
 		list = append(list, *v.Parent)
 	}
 	return list
+}
+
+// failedBesides reports whether the task has not succeeded, and others of its name have ended.
+func (v Task) failedBesides() bool {
+	return v.Task.State.Final() && v.Task.State != state.Success && len(v.Similar.others()) > 0
 }
 
 // shortened reports whether Celery may have cut a repr: it marks the place with three dots.

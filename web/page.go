@@ -34,13 +34,13 @@ type page struct {
 
 // address is the URL of a page, taken apart.
 type address struct {
-	name  string // what the end of the path names, unescaped; empty where the pattern has no such part
+	name  string // what the path names, unescaped; empty where the pattern has no such part
 	query url.Values
 }
 
 // route is a kind of page.
 type route struct {
-	// pattern is of chi. The last segment may be {name}, or * where names hold slashes.
+	// pattern is of chi. The last segment may be {name}, or * where names hold slashes; or one before it {id}.
 	pattern string
 	// action is what those may take who see the page, by a visit or live.
 	action auth.Action
@@ -59,6 +59,12 @@ func (rt route) match(u *url.URL) (address, bool) {
 		query = u.Query()
 	}
 	path := u.EscapedPath()
+	if before, after, within := strings.Cut(rt.pattern, "{id}/"); within {
+		rest, ok := strings.CutPrefix(path, before)
+		id, fits := strings.CutSuffix(rest, "/"+after)
+		name, err := url.PathUnescape(id)
+		return address{name, query}, ok && fits && id != "" && !strings.Contains(id, "/") && err == nil
+	}
 	cut := strings.LastIndexByte(rt.pattern, '/') + 1
 	last := rt.pattern[cut:]
 	if last != "*" && !strings.HasPrefix(last, "{") {
@@ -162,7 +168,11 @@ func (p *common) notLoaded(w http.ResponseWriter, r *http.Request, err error) {
 		return
 	}
 	if target, ok := errors.AsType[redirect](err); ok {
-		http.Redirect(w, r, p.urls.Prefix+string(target), http.StatusSeeOther) //nolint:gosec // a page of ours
+		path := string(target)
+		if p.instant != nil {
+			path = withInstant(path, p.instant.At)
+		}
+		http.Redirect(w, r, p.urls.Prefix+path, http.StatusSeeOther) //nolint:gosec // a page of ours
 		return
 	}
 	if why, ok := errors.AsType[*auth.Error](err); ok {

@@ -78,7 +78,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	overview := &overviewPage{p.common, charts, p.failing}
 	tasks := &tasksPage{p.common, charts, p.counts, newCache[breakdown](breakdownAge)}
 	repeated := &duplicatePages{p.common}
-	task := &taskPage{p.common, p.failing, repeated, p.results}
+	task := &taskPage{p.common, p.failing, repeated, p.results, newCache[[]templates.SimilarRun](similarAge)}
 	types := newTypePages(p.common)
 	workers := &workerPages{p.common}
 	workflows := &workflowPages{p.common, p.groups}
@@ -87,6 +87,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	list := []route{
 		{pattern: "/", action: auth.View, lasting: true, load: overview.load},
 		{pattern: "/tasks", action: auth.View, lasting: true, load: tasks.load},
+		{pattern: "/tasks/{id}/compare", action: auth.View, lasting: true, load: task.loadCompare}, // before /tasks/*
 		{pattern: "/tasks/*", action: auth.View, lasting: true, load: task.load},
 		{pattern: templates.TypesPath, action: auth.View, load: types.load},
 		{pattern: templates.TypesPath + "/*", action: auth.View, load: types.loadType},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
@@ -12,7 +13,10 @@ import (
 	"github.com/umbelhq/umbel/templates"
 )
 
-const maxNamed = 3 // tasks that are named in place of one that is not kept
+const (
+	maxNamed   = 3                // tasks that are named in place of one that is not kept
+	similarAge = 30 * time.Second // of the last tasks of a name
+)
 
 // taskPage shows one task.
 type taskPage struct {
@@ -20,6 +24,7 @@ type taskPage struct {
 	failures *failurePages
 	repeated *duplicatePages
 	results  *storedResults // nil if there is no result backend
+	runs     *cache[[]templates.SimilarRun]
 }
 
 func (p *taskPage) load(ctx context.Context, a address) (page, error) {
@@ -50,6 +55,9 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	v.Actions, v.Stored = p.taskActions(&v.Task), p.stored(ctx, &v.Task)
 	v.Alike = p.failures.of(ctx, &v.Task)
 	v.Repeats = p.repeated.of(ctx, id)
+	if v.Similar, err = p.similar(ctx, &v.Task); err != nil {
+		return page{}, err
+	}
 	timed := a.query.Get(paramOrder) == orderByTime
 	near, err := p.family(ctx, &v.Task)
 	if err != nil {
