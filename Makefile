@@ -3,6 +3,10 @@ SHELL := bash
 .SHELLFLAGS := -eu -o pipefail -c
 export GOTOOLCHAIN := local
 
+# Tests compile as the release does, so that nothing is compiled twice. Only the race detector needs cgo.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(filter-out -trimpath,$(GOFLAGS)) -trimpath)
+
 TOOL := go tool -modfile=go.tool.mod
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12 # not in go.tool.mod: its YAML is not golangci-lint's
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
@@ -22,7 +26,7 @@ LONGEST := ./cmd/umbel ./web ./monitor/history/sqlite ./monitor/remote ./web/liv
 
 # Tests of whole programs wait more than they compute.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-OVERLAP := -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) \* 2)
+OVERLAP := -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) \* 5)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +49,7 @@ test: ## all tests, on real brokers and in a browser
 	scripts/deps
 	scripts/services run go test $(NO_VET) $(OVERLAP) -timeout 30m $(LONGEST) ./...
 
+race: export CGO_ENABLED := 1
 race: ## the tests that run in one program, with the race detector
 	scripts/deps
 	scripts/services run go test -short $(NO_VET) $(RACE) $(OVERLAP) -timeout 30m $(filter-out ./cmd/%,$(LONGEST)) $$(go list ./... | grep -v /cmd/)
@@ -85,13 +90,13 @@ allocations: ## how often benchmarks allocate, compared with scripts/allocations
 	scripts/allocations
 
 build: generate ## static binary in bin/
-	CGO_ENABLED=0 go build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o bin/umbel ./cmd/umbel
+	go build -ldflags "-s -w -X main.version=$(VERSION)" -o bin/umbel ./cmd/umbel
 
 wheels: generate ## Python wheels for all PLATFORMS, such as linux/arm64, in dist/
 	python3 python/build_wheel.py --version "$(VERSION)" $(PLATFORMS)
 
 platforms: ## Umbel compiles where no test runs: Windows and macOS
-	for os in windows darwin; do CGO_ENABLED=0 GOOS=$$os go build -o /dev/null ./cmd/umbel; done
+	for os in windows darwin; do GOOS=$$os go build -o /dev/null ./cmd/umbel; done
 
 demo: ## a simulated cluster on http://127.0.0.1:5555/; needs only Go
 	go run ./cmd/umbel demo

@@ -201,13 +201,23 @@ func startProgram(tb testing.TB, cmd *exec.Cmd) *dashboard {
 	return &dashboard{process: p, url: ready.URL}
 }
 
-// fetch returns the status and the body of a page below the prefix.
+// fetch returns the status and the body of a page below the prefix. A busy machine answers 503: it asks again then, but for
+// /readyz, whose answer that may be.
 func (d *dashboard) fetch(tb testing.TB, path string) (int, []byte) {
 	tb.Helper()
-	status, body, err := fetch(tb.Context(), d.url+path)
-	if err != nil {
-		tb.Fatal(err)
-	}
+	var (
+		status int
+		body   []byte
+	)
+	eventually(tb, timeout, func() (err error) {
+		if status, body, err = fetch(tb.Context(), d.url+path); err != nil {
+			tb.Fatal(err)
+		}
+		if status == http.StatusServiceUnavailable && path != "readyz" {
+			return fmt.Errorf("%s answered %d: %s", path, status, body)
+		}
+		return nil
+	})
 	return status, body
 }
 
@@ -230,21 +240,11 @@ func fetch(ctx context.Context, url string) (int, []byte, error) {
 	return res.StatusCode, body, nil
 }
 
-// api returns what the API answers for path, or the zero value with false if it does not know it. It asks again while a
-// busy machine answers 503.
+// api returns what the API answers for path, or the zero value with false if it does not know it.
 func api[T any](tb testing.TB, d *dashboard, path string) (T, bool) {
 	tb.Helper()
-	var (
-		v      T
-		status int
-		body   []byte
-	)
-	eventually(tb, timeout, func() error {
-		if status, body = d.fetch(tb, "api/v1/"+path); status == http.StatusServiceUnavailable {
-			return fmt.Errorf("%s answered %d: %s", path, status, body)
-		}
-		return nil
-	})
+	var v T
+	status, body := d.fetch(tb, "api/v1/"+path)
 	if status == http.StatusNotFound {
 		return v, false
 	}
