@@ -10,6 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -75,8 +76,8 @@ func TestNumbersAreGrouped(t *testing.T) {
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			v := templates.Workers{Workers: []templates.WorkerRow{{Worker: state.Worker{Name: "a", Processed: tc.n}}}}
-			if got := cell(t, v, "Processed"); got != tc.want {
+			v := templates.Workers{Workers: []workers.Row{{Worker: state.Worker{Name: "a", Processed: tc.n}}}}
+			if got := cell(t, v, "Failed"); got != "—"+tc.want+" processed" {
 				t.Errorf("processed = %q, want %q", got, tc.want)
 			}
 		})

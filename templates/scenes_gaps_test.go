@@ -33,7 +33,7 @@ func gapScenes() map[string]scene {
 		c.Health = health
 		all[name] = scene{c, templates.Overview{Health: health}}
 	}
-	w := workers()
+	w := knownWorkers()
 	w[0].ClockOffset = &state.ClockOffset{Low: 1_800_000, High: 2_300_000}
 	all["overview-offset"] = scene{layout(templates.SectionOverview, "/"), templates.Overview{Health: connected(), Workers: w}}
 	return all

@@ -146,7 +146,7 @@ func overview() templates.Overview {
 			Workers: map[state.Status]int{state.Online: 1, state.Late: 1, state.Offline: 1, state.Stopping: 1},
 			Evicted: 12, Orphaned: 3,
 		},
-		Workers:          workers(),
+		Workers:          knownWorkers(),
 		Failing:          failing(),
 		FailuresReadable: true,
 		Failures:         []state.Task{retried(), hostile()},
@@ -391,7 +391,7 @@ func hostile() state.Task {
 	return t
 }
 
-func workers() []state.Worker {
+func knownWorkers() []state.Worker {
 	return []state.Worker{
 		{
 			Name: "celery@a", PID: 41, Status: state.Online, LastHeartbeatAt: noon, FreqSeconds: 2, Active: new(int64(3)),

@@ -7,6 +7,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -15,10 +16,15 @@ func workerScenes() map[string]scene {
 	at := layout(templates.SectionWorkers, "/workers/celery@a")
 	tab := func(v templates.Worker) scene { return scene{at, v} }
 	list := map[string]scene{
-		"workers":          {layout(templates.SectionWorkers, "/workers"), templates.Workers{Workers: workerRows(), All: workers(), Actions: methods()}},
-		"workers-unlike":   {layout(templates.SectionWorkers, "/workers?find=x"), templates.Workers{All: workers(), Find: "x", Actions: methods(), Duplicates: []string{"celery@a", "<b>"}}},
-		"workers-none":     {down(layout(templates.SectionWorkers, "/workers")), templates.Workers{Actions: methods()}},
-		"workers-watching": {layout(templates.SectionWorkers, "/workers"), templates.Workers{Workers: workerRows()[:1], All: workers(), Find: "mail " + evil}},
+		"workers":          {layout(templates.SectionWorkers, "/workers"), templates.Workers{Workers: workerRows(), All: knownWorkers(), Actions: methods(), Sorts: workerSorts("name")}},
+		"workers-by-host":  {layout(templates.SectionWorkers, "/workers"), workersByHost()},
+		"workers-sorted": {layout(templates.SectionWorkers, "/workers?sort=-failed"), templates.Workers{
+			Workers: workerRows()[1:2], All: knownWorkers(), Sort: "-failed", ByHost: "/ops/workers",
+			Sorts: workerSorts("failed"),
+		}},
+		"workers-unlike":   {layout(templates.SectionWorkers, "/workers?find=x"), templates.Workers{All: knownWorkers(), Find: "x", Actions: methods(), Sorts: workerSorts("name"), Duplicates: []string{"celery@a", "<b>"}}},
+		"workers-none":     {down(layout(templates.SectionWorkers, "/workers")), templates.Workers{Actions: methods(), Sorts: workerSorts("name")}},
+		"workers-watching": {layout(templates.SectionWorkers, "/workers"), templates.Workers{Workers: workerRows()[:1], All: knownWorkers(), Find: "mail " + evil, Sorts: workerSorts("name")}},
 
 		"worker-late":     tab(workerAt(1, templates.TabNow)),
 		"worker-missing":  tab(workerMissing()),
@@ -38,14 +44,40 @@ func workerScenes() map[string]scene {
 	return list
 }
 
-func workerRows() []templates.WorkerRow {
-	w := workers()
-	return []templates.WorkerRow{
-		{Worker: w[0], Pool: "prefork", Slots: new(int64(4)), Queues: []string{"celery", "mail"}, QueuesKnown: true},
-		{Worker: w[1], Pool: "threads", QueuesKnown: true},
-		{Worker: w[2]},
+func workerRows() []workers.Row {
+	w := knownWorkers()
+	export := workers.Run{ID: retried().ID, Name: "orders.export", StartedAt: noon - 720*second, Elapsed: 12 * time.Minute, Usual: 3 * time.Second}
+	return []workers.Row{
+		{
+			Worker: w[0], Pool: "prefork", Slots: new(int64(4)), Queues: []string{"celery", "mail"}, QueuesKnown: true,
+			Memory: new(int64(61_440_000)), Ends: workers.Ends{Succeeded: 97, Failed: 3}, Longest: &export,
+		},
+		{Worker: w[1], Pool: "threads", QueuesKnown: true, Ends: workers.Ends{Succeeded: 1}, Longest: &workers.Run{ID: evil, StartedAt: noon}},
+		{Worker: w[2], QueuesKnown: true, Queues: []string{"celery"}, Pool: "prefork", ReportedAt: noon - 3600*second},
 		{Worker: w[3], Pool: evil, Slots: new(int64(0)), Queues: []string{evil}, QueuesKnown: true},
 	}
+}
+
+// workerSorts are the heads of a list that is sorted by a key.
+func workerSorts(by string) map[string]templates.Sort {
+	sorts := map[string]templates.Sort{}
+	for _, key := range workers.SortKeys() {
+		sorts[key] = templates.Sort{Href: "/ops/workers?sort=" + key}
+	}
+	if by != "" {
+		sorts[by] = templates.Sort{Href: "/ops/workers?sort=-" + by, Order: "ascending"}
+	}
+	return sorts
+}
+
+// workersByHost have two hosts.
+func workersByHost() templates.Workers {
+	v := templates.Workers{Workers: workerRows(), All: knownWorkers(), Actions: methods(), Sorts: workerSorts("")}
+	for i, name := range []string{"celery@web-1", "mail@web-1", "celery@web-2", evil} {
+		v.Workers[i].Name = name
+	}
+	v.Groups = workers.ByHost(v.Workers)
+	return v
 }
 
 func methods() []templates.Option {
@@ -55,7 +87,7 @@ func methods() []templates.Option {
 // workerAt is the page of one of the workers, with nothing asked.
 func workerAt(i int, t templates.WorkerTab) templates.Worker {
 	return templates.Worker{
-		Worker: workers()[i], Tab: t, Actions: methods(),
+		Worker: knownWorkers()[i], Tab: t, Actions: methods(),
 		Tabs: []templates.WorkerTab{
 			templates.TabNow, templates.TabHistory, templates.TabQueues, templates.TabTasks, templates.TabConfig,
 			templates.TabSystem, templates.TabClock, templates.TabCommands,
@@ -99,7 +131,7 @@ func workerDraining() templates.Worker {
 
 func workerOffline() templates.Worker {
 	v := workerAt(2, templates.TabQueues)
-	v.LastReport = templates.WorkerRow{
+	v.LastReport = workers.Row{
 		Worker: v.Worker, Pool: "prefork", Slots: new(int64(4)), Queues: []string{"celery", evil}, QueuesKnown: true, ReportedAt: noon - 3*3600*second,
 	}
 	v.Actions, v.Forget, v.Inspection = nil, true, templates.Inspection{Why: "It is not online, so it is not asked."}
@@ -197,7 +229,7 @@ func holding() templates.WorkerNow {
 	return templates.WorkerNow{
 		Active: []templates.WorkerTask{
 			{
-				ByWorker: true, ByEvents: true, ID: retried().ID, Name: "billing.charge", Args: "(42,)", Kwargs: "{'retry': True}", StartedAt: noon - 55*second, Elapsed: 52,
+				ByWorker: true, ByEvents: true, WorkerAt: noon - 3*second, EventsAt: noon - 55*second, Usual: 3 * time.Second, ID: retried().ID, Name: "billing.charge", Args: "(42,)", Kwargs: "{'retry': True}", StartedAt: noon - 55*second, Elapsed: 52,
 				PID: new(int64(4242)), Queue: "celery", Soft: new(60.0), Hard: new(90.0), Terminate: true,
 			},
 			{ByEvents: true, ID: evil, Name: evil, Args: evil, Queue: evil, StartedAt: noon, Elapsed: 1, Hard: new(3600.0)},
@@ -205,6 +237,8 @@ func holding() templates.WorkerNow {
 		Reserved:  []templates.WorkerTask{{ByWorker: true, ID: "r/1", Name: "mail.send", Args: "()", Kwargs: "{}", Queue: "mail", Priority: new(int64(3)), Redelivered: true, Revoke: true}},
 		Scheduled: []templates.WorkerTask{{ByWorker: true, ID: "s-1", Name: "report.daily", ETA: noon + 3600*second, Queue: "celery", Revoke: true}, {ByWorker: true, ID: "s-2", Revoke: true}},
 		Revoked:   []string{retried().ID, evil},
+		Lost:      []templates.WorkerTask{{ByEvents: true, EventsAt: noon - 3600*second, ID: "l-1", Name: "billing.charge", StartedAt: noon - 3600*second}},
+		LostInAll: 12,
 	}
 }
 

@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/a-h/templ"
@@ -103,6 +104,15 @@ type Table struct {
 type Sort struct {
 	Href  string // of the list sorted by the column, the other way round if it is so already
 	Order string // ascending or descending if the list is sorted so, else empty
+}
+
+// sortOrder is how a list is sorted by a column, whose keys are every second of more and key; empty if by another.
+func sortOrder(sorts map[string]Sort, key string, more []string) string {
+	order := sorts[key].Order
+	for i := 1; i < len(more); i += 2 {
+		order = cmp.Or(order, sorts[more[i]].Order)
+	}
+	return order
 }
 
 // ColumnMenu is what can be done to the columns.

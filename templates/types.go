@@ -1,7 +1,6 @@
 package templates
 
 import (
-	"cmp"
 	"math"
 	"net/url"
 	"strconv"
@@ -141,15 +140,6 @@ func placesCount(p tasktype.Places) string {
 		n += "+"
 	}
 	return n
-}
-
-// order is how the list is sorted by a column, whose keys are every second of more and key; empty if by another.
-func (v Types) order(key string, more []string) string {
-	order := v.Sorts[key].Order
-	for i := 1; i < len(more); i += 2 {
-		order = cmp.Or(order, v.Sorts[more[i]].Order)
-	}
-	return order
 }
 
 // TaskType is the content of the page of one type.

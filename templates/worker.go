@@ -6,6 +6,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -57,7 +59,7 @@ type Worker struct {
 	Tab        WorkerTab
 	Tabs       []WorkerTab
 	Actions    []Option       // methods that can be called on it
-	LastReport WorkerRow      // its pool and queues as it last told them, where ToldAt is not 0
+	LastReport workers.Row     // its pool and queues as it last told them, where ReportedAt is not 0
 	Forget     bool           // whether to offer that it is forgotten
 	Gaps       []view.Gap     // where its events are missing, oldest first
 	Drain      *command.Drain // of its process, nil if there is none or it was undone
@@ -89,15 +91,29 @@ type Inspection struct {
 type WorkerNow struct {
 	Active, Reserved, Scheduled []WorkerTask
 	Revoked                     []string
+	Lost                        []WorkerTask // started there by a process that is gone, the newest
+	LostInAll                   int
+}
+
+// oldestAt is when the task began that runs longest, µs, 0 if none runs or that is not known.
+func (n WorkerNow) oldestAt() int64 {
+	for _, t := range n.Active {
+		if t.StartedAt != 0 {
+			return t.StartedAt
+		}
+	}
+	return 0
 }
 
 // WorkerTask is a task that a worker holds, according to the worker, to events, or to both.
 type WorkerTask struct {
 	ByWorker, ByEvents     bool
 	ID, Name, Args, Kwargs string
-	StartedAt              int64 // µs, 0 if it has not started
+	StartedAt              int64 // µs, by Umbel's clock; 0 if it has not started
 	ETA                    int64
-	Elapsed                float64 // seconds since it started, when the worker was asked
+	Elapsed                float64       // seconds since it started
+	Usual                  time.Duration // within which such tasks succeed, 0 if unknown
+	WorkerAt, EventsAt     int64         // when the worker reported it, and when its newest event was sent, µs; 0 if not
 	PID                    *int64  // of the pool process
 	Queue                  string
 	Priority               *int64
@@ -237,15 +253,9 @@ func (t WorkerTask) name() *string {
 	return &t.Name
 }
 
-// source says where the task is known from.
-func (t WorkerTask) source() string {
-	switch {
-	case t.ByWorker && t.ByEvents:
-		return "worker, events"
-	case t.ByEvents:
-		return "events"
-	}
-	return "worker"
+// run is the task as one that runs.
+func (t WorkerTask) run() workers.Run {
+	return workers.Run{ID: t.ID, Name: t.Name, StartedAt: t.StartedAt, Elapsed: time.Duration(t.Elapsed * float64(time.Second)), Usual: t.Usual}
 }
 
 // call is how the task was called: (1, 2) {'a': 3}.
@@ -309,6 +319,12 @@ func (i Inspection) common() string {
 		}
 	}
 	return why
+}
+
+// withoutErrors leaves out why parts are missing or old, where that is said beside it.
+func (i Inspection) withoutErrors() Inspection {
+	i.Errors, i.Why = nil, ""
+	return i
 }
 
 // answered reports whether a part is known.

@@ -9,33 +9,31 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
 )
 
+// WorkersPath is the address of the list of workers, below the prefix.
+const WorkersPath = "/workers"
+
 // Workers is the content of the page that lists workers.
 type Workers struct {
-	Workers    []WorkerRow    // those that match, by name
-	All        []state.Worker // by name
-	Find       string         // what they match
-	Actions    []Option       // methods for those that are chosen
-	Duplicates []string       // names that more than one worker has answered by
+	Workers    []workers.Row   // those that match
+	Groups     []workers.Group // the same by host, nil if they are not grouped
+	All        []state.Worker  // by name
+	Find       string          // what they match
+	Sort       string          // parameter of the address, empty if it has none
+	Sorts      map[string]Sort // by key
+	ByHost     string          // address of the list by host, empty if it is so
+	Actions    []Option        // methods for those that are chosen
+	Duplicates []string        // names that more than one worker has answered by
 }
 
 // Option is a value that may be chosen, with the words to show for it.
 type Option struct{ Value, Label string }
 
-// WorkerRow is a worker with its pool and queues.
-type WorkerRow struct {
-	state.Worker
-	Pool        string   // prefork; empty if unknown
-	Slots       *int64   // tasks that it can run at once
-	Queues      []string // that it consumes from
-	QueuesKnown bool     // whether Queues is known
-	ReportedAt  int64    // when it told Pool and Queues, µs, if it is not asked any more; else 0
-}
-
 // Page draws the whole page.
-func (v Workers) Page(l Layout) templ.Component { return workers(l, v) }
+func (v Workers) Page(l Layout) templ.Component { return workersPage(l, v) }
 
 func workerRowID(name string) string {
 	if strings.Contains(name, "@") { // which no other id has, escaped
@@ -58,21 +56,40 @@ func (v Workers) versions() []string {
 	return slices.Sorted(maps.Keys(seen))
 }
 
-// pool is the kind of pool with its size: prefork × 4.
-func (w WorkerRow) pool() string {
+// poolWords is the kind of pool with its size: prefork × 4.
+func poolWords(w workers.Row) string {
 	if w.Pool != "" && w.Slots != nil {
 		return w.Pool + " × " + number(*w.Slots)
 	}
 	return w.Pool
 }
 
-// busy is how much of its slots a worker uses, in hundredths, false if either is not known.
-func (w WorkerRow) busy() (int, bool) {
-	if w.Active == nil || w.Slots == nil || *w.Slots <= 0 {
+// busyPart is how much of some slots is used, in hundredths, false if either is not known.
+func busyPart(active, slots *int64) (int, bool) {
+	if active == nil || slots == nil || *slots <= 0 {
 		return 0, false
 	}
-	return int(100 * min(max(*w.Active, 0), *w.Slots) / *w.Slots), true
+	return int(100 * min(max(*active, 0), *slots) / *slots), true
 }
+
+// hostRowID is the id of the row above the workers of a host.
+func hostRowID(host string) string { return "host-" + url.QueryEscape(host) }
+
+// failedOn links to the tasks that failed on a worker in the span of time of its counts.
+func (u URLs) failedOn(worker string) templ.SafeURL {
+	return u.tasksWhere("worker", worker, "state", string(state.Failure), "q", "received:-24h..")
+}
+
+// usually says how long tasks such as a run take, empty if that is not known.
+func usually(r workers.Run) string {
+	if r.Usual == 0 {
+		return ""
+	}
+	return "usually under " + duration(r.Usual.Seconds())
+}
+
+// usuallyTitle says what usually means.
+const usuallyTitle = "95 % of the tasks of this name that succeeded in the last 24 hours took no longer"
 
 func hundredths(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 

@@ -87,8 +87,8 @@ func workerFormStaysLive(t *testing.T, b context.Context) {
 	s, c := newWorkersServer(t)
 	tb := newTab(t, b, s, "/workers/celery@a")
 	tb.until(live)
-	const tellers = `[...document.querySelectorAll("[aria-labelledby=active-title] [data-label='Source']")].map((td) => td.innerText)`
-	tb.until(tellers + `.includes("worker, events")`)
+	const tellers = `[...document.querySelectorAll("[aria-labelledby=active-title] [data-label='Source']")].map((td) => td.textContent.match(/worker|events/g).join())`
+	tb.until(tellers + `.includes("worker,events")`)
 	tb.eval(`window.unloaded = false`)
 	c.mu.Lock()
 	c.answers["celery@a"]["active"] = []any{}

@@ -113,4 +113,4 @@ func differs(t settings.TaskRow) bool {
 	return false
 }
 
-func (p *idempotencyPage) online() []string { return (&workerPages{p.common}).online() }
+func (p *idempotencyPage) online() []string { return (&workerPages{common: p.common}).online() }

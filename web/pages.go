@@ -22,6 +22,7 @@ type pages struct {
 	counts   *background[history.Count] // of the tasks of views
 	results  *storedResults             // nil if there is no result backend
 	groups   *storedGroups              // likewise
+	workers  *workerCounts
 	settings *settingsPage
 	audits   *idempotencyPage // nil if workers cannot be inspected
 }
@@ -42,7 +43,7 @@ func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, cha
 	if o.Issues != nil {
 		c.urls.Tracker = o.Issues.Host()
 	}
-	p := &pages{common: c, views: &viewsPage{c}, failing: newFailurePages(c)}
+	p := &pages{common: c, views: &viewsPage{c}, failing: newFailurePages(c), workers: newWorkerCounts()}
 	p.counts = newBackground(&background[history.Count]{
 		what: "count of a view", age: time.Minute, kept: 10 * time.Minute, readers: 1, changed: changed, log: o.Logger,
 		same: func(a, b history.Count) bool { return a == b },
@@ -61,7 +62,7 @@ func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, cha
 		p.groups = newStoredGroups(o.Commands.Results, changed, o.Logger)
 	}
 	if first != nil {
-		p.counts, p.results, p.groups = first.counts, first.results, first.groups
+		p.counts, p.results, p.groups, p.workers = first.counts, first.results, first.groups, first.workers
 	}
 	if first != nil && p.audits != nil {
 		p.audits.reports = first.audits.reports
@@ -80,7 +81,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	repeated := &duplicatePages{p.common}
 	task := &taskPage{p.common, p.failing, repeated, p.results, newCache[[]templates.SimilarRun](similarAge)}
 	types := newTypePages(p.common)
-	workers := &workerPages{p.common}
+	workers := &workerPages{p.common, p.workers}
 	workflows := &workflowPages{p.common, p.groups}
 	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
 	p.settings = settings

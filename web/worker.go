@@ -11,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
+	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -127,7 +128,7 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 		v.Actions = p.workerActions()
 	} else {
 		v.Forget = p.service() != nil
-		v.LastReport = lastReported(v.Worker)
+		v.LastReport = workers.LastReported(v.Worker)
 	}
 	switch {
 	case t.tab == templates.TabHistory:
@@ -135,7 +136,7 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 	case t.tab == templates.TabCommands:
 		v.Commands = p.workerCommands(ctx, t.name)
 	case t.inspects() && p.commands != nil:
-		p.inspect(&v, t)
+		p.inspect(ctx, &v, t)
 	}
 	return page{
 		url: t.url(p.workerTabs()[0]), title: t.name, section: templates.SectionWorkers, view: v,

@@ -3,6 +3,7 @@ package web
 import (
 	"bytes"
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -24,7 +25,7 @@ const maxSettings = 1_000
 
 // inspect fills in the inspection of a worker. A worker that is not online is not inspected again: its last replies are
 // shown.
-func (p *workerPages) inspect(v *templates.Worker, t workerAddress) {
+func (p *workerPages) inspect(ctx context.Context, v *templates.Worker, t workerAddress) {
 	found := p.commands.Inspector.Peek(t.name)
 	if v.Worker.Status == state.Online {
 		found = p.commands.Inspector.Cached(t.name)
@@ -46,7 +47,7 @@ func (p *workerPages) inspect(v *templates.Worker, t workerAddress) {
 	}
 	switch t.tab {
 	case templates.TabNow:
-		v.Now = p.held(t.name, found)
+		v.Now = p.held(v.Worker, found, p.counted(ctx))
 		p.offer(&v.Now)
 	case templates.TabQueues:
 		v.Queues = p.consumed(found)

@@ -7,13 +7,16 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 )
 
-// maxHeld bounds how many tasks one page asks events for.
-const maxHeld = 500
+const (
+	maxHeld = 500 // tasks that one page asks events for
+	maxLost = 10  // listed
+)
 
 // part is the list of a worker that a task is in, by inspection method.
 type part string
@@ -25,7 +28,8 @@ const (
 )
 
 // held is what a worker holds, according to its replies and to events. Where the two differ, the later one counts.
-func (p *workerPages) held(worker string, i remote.Inspection) templates.WorkerNow {
+func (p *workerPages) held(w state.Worker, i remote.Inspection, counts workers.Counts) templates.WorkerNow {
+	worker := w.Name
 	known := p.knownTasks(worker, reportedTasks(i))
 	now := p.now().UnixMicro()
 	lists := map[part][]templates.WorkerTask{}
@@ -37,18 +41,55 @@ func (p *workerPages) held(worker string, i remote.Inspection) templates.WorkerN
 			if t.ByEvents = at == as; !t.ByEvents && events.UpdatedAt > micros(i.Times[string(as)]) {
 				t, as = byEvents(&events), at
 			}
+			t.EventsAt = events.UpdatedAt
 		}
 		lists[as] = append(lists[as], t)
 	}
+	var lost []templates.WorkerTask
 	for _, id := range slices.Sorted(maps.Keys(known)) {
 		events := known[id]
 		as := partOf(&events, worker, now)
-		lists[as] = append(lists[as], byEvents(&events))
+		t := byEvents(&events)
+		t.Soft, t.Hard = limits(remote.TaskInfo{Name: t.Name}, i)
+		if lists[as] = append(lists[as], t); events.Orphaned {
+			lost = append(lost, t)
+		}
+	}
+	for _, list := range lists {
+		for n := range list {
+			timed(&list[n], w, now, counts)
+		}
 	}
 	// Those that run longest and those that are due next come first; reserved ones stay as they came.
 	slices.SortStableFunc(lists[active], func(a, b templates.WorkerTask) int { return cmp.Compare(a.StartedAt, b.StartedAt) })
-	slices.SortStableFunc(lists[scheduled], func(a, b templates.WorkerTask) int { return cmp.Compare(a.ETA, b.ETA) })
-	return templates.WorkerNow{Active: lists[active], Reserved: lists[reserved], Scheduled: lists[scheduled], Revoked: i.Revoked}
+	slices.SortStableFunc(lists[scheduled], func(a, b templates.WorkerTask) int {
+		return cmp.Compare(uint64(a.ETA-1), uint64(b.ETA-1)) // 0 is unknown, and last
+	})
+	slices.SortStableFunc(lost, func(a, b templates.WorkerTask) int { return cmp.Compare(b.StartedAt, a.StartedAt) })
+	return templates.WorkerNow{
+		Active: lists[active], Reserved: lists[reserved], Scheduled: lists[scheduled], Revoked: i.Revoked,
+		Lost: lost[:min(len(lost), maxLost)], LostInAll: len(lost),
+	}
+}
+
+// timed corrects the times of a task on a worker by how far its clock is ahead, and fills in how long the task has run and
+// how long such tasks usually do.
+func timed(t *templates.WorkerTask, w state.Worker, now int64, counts workers.Counts) {
+	if ahead := w.ClockOffsetMicros; ahead != nil {
+		t.StartedAt, t.EventsAt = earlier(t.StartedAt, *ahead), earlier(t.EventsAt, *ahead)
+	}
+	t.Usual = counts.Usual[t.Name]
+	if t.StartedAt != 0 {
+		t.Elapsed = float64(max(now-t.StartedAt, 0)) / 1e6
+	}
+}
+
+// earlier is a time, µs, less a difference; 0 stays unknown.
+func earlier(at, by int64) int64 {
+	if at == 0 {
+		return 0
+	}
+	return at - by
 }
 
 // knownTasks are the tasks of a worker according to events, with those that it reported, by ID.
@@ -94,7 +135,7 @@ func unfinished(c state.View) []state.State {
 
 // byEvents is a task according to its events.
 func byEvents(t *state.Task) templates.WorkerTask {
-	h := templates.WorkerTask{ID: t.ID, StartedAt: t.StartedAt, ByEvents: true}
+	h := templates.WorkerTask{ID: t.ID, StartedAt: t.StartedAt, ByEvents: true, EventsAt: t.UpdatedAt}
 	for to, from := range map[*string]*string{&h.Name: t.Name, &h.Args: t.Args, &h.Kwargs: t.Kwargs, &h.Queue: t.Queue} {
 		if from != nil {
 			*to = *from
@@ -131,7 +172,7 @@ func reportedTasks(i remote.Inspection) []reportedTask {
 // byWorker is a task as the worker reported it.
 func byWorker(r remote.TaskInfo, asked time.Time) templates.WorkerTask {
 	t := templates.WorkerTask{
-		ByWorker: true, ID: r.ID, Name: r.Name, Args: r.Args, Kwargs: r.Kwargs, StartedAt: micros(r.StartedAt), PID: r.PID,
+		ByWorker: true, WorkerAt: micros(asked), ID: r.ID, Name: r.Name, Args: r.Args, Kwargs: r.Kwargs, StartedAt: micros(r.StartedAt), PID: r.PID,
 		Queue: r.Queue, Priority: r.Priority, Redelivered: r.Redelivered != nil && *r.Redelivered, Soft: r.SoftLimit, Hard: r.HardLimit,
 	}
 	if !r.StartedAt.IsZero() {

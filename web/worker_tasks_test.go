@@ -53,8 +53,9 @@ func TestWorkerHoldsWhatItTellsAndWhatEventsTell(t *testing.T) {
 		_, panel, _ := strings.Cut(page, `aria-labelledby="`+method+`-title"`)
 		panel, _, _ = strings.Cut(panel, "</section>")
 		var got []string
-		for _, row := range regexp.MustCompile(`(?s)href="/ops/tasks/([^"]+)".*?data-label="Source"[^>]*>([^<]*)<`).FindAllStringSubmatch(panel, -1) {
-			got = append(got, row[1]+" "+row[2])
+		for _, row := range regexp.MustCompile(`(?s)href="/ops/tasks/([^"]+)".*?data-label="Source"[^>]*>(.*?)</td>`).FindAllStringSubmatch(panel, -1) {
+			source := regexp.MustCompile(`\s*<time[^>]*>[^<]*</time>`).ReplaceAllString(row[2], "") // how old it is
+			got = append(got, row[1]+" "+strings.ReplaceAll(words(source), " ·", ","))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", method, diff)

@@ -2,14 +2,16 @@ package web
 
 import (
 	"context"
-	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/query"
 )
 
 const maxSimilar = 3 // names to propose for one that is not known
@@ -39,54 +41,101 @@ func (p *common) workerActions() []templates.Option {
 	return list
 }
 
+const (
+	workerCountsAge = 10 * time.Second // counters are stored every few seconds
+	longestAge      = time.Second
+)
+
+// workerCounts caches what the counters and events say of workers.
+type workerCounts struct {
+	counts  *cache[workers.Counts]
+	longest *cache[map[string]workers.Run]
+}
+
+func newWorkerCounts() *workerCounts {
+	return &workerCounts{newCache[workers.Counts](workerCountsAge), newCache[map[string]workers.Run](longestAge)}
+}
+
 // workerPages are the list of workers and the page of one.
-type workerPages struct{ *common }
+type workerPages struct {
+	*common
+	*workerCounts
+}
+
+// counted returns the counts of the last 24 hours, none of a time past or if they cannot be read.
+func (p *workerPages) counted(ctx context.Context) workers.Counts {
+	if p.instant != nil {
+		return workers.Counts{}
+	}
+	c, err := p.counts.get("", func() (workers.Counts, error) { return workers.ReadCounts(ctx, p.backend.History(), p.now()) })
+	if err != nil {
+		p.log.WarnContext(ctx, "counters of workers not read", "error", err)
+	}
+	return c
+}
 
 // load lists the workers that match every word of find by name, status, pool, queue or version.
-func (p *workerPages) load(_ context.Context, a address) (page, error) {
-	find := strings.TrimSpace(a.query.Get(paramFind))
-	v := templates.Workers{Find: find, Actions: p.workerActions()}
-	pg := page{url: "/workers", title: "Workers", section: templates.SectionWorkers}
-	if find != "" {
-		pg.url += "?" + url.Values{paramFind: {find}}.Encode()
+func (p *workerPages) load(ctx context.Context, a address) (page, error) {
+	path := p.urls.Prefix + templates.WorkersPath
+	q, err := query.ParseWorkers(a.query)
+	if err != nil {
+		return page{}, invalid(err, templates.Link{Text: "All workers", Href: path})
 	}
-	var workers []state.Worker
-	p.backend.View(func(c state.View) {
-		workers = c.Workers()
-	})
+	v := templates.Workers{Find: q.Find, Sort: q.Sort, Actions: p.workerActions()}
+	rows := p.rows(ctx, &v)
+	v.Workers = slices.DeleteFunc(rows, func(r workers.Row) bool { return !matches(r, q.Find) })
+	if q.Sort != "" {
+		workers.Sort(v.Workers, q.Sort)
+		v.ByHost = query.Workers{Find: q.Find}.URL(path)
+	} else {
+		v.Groups = workers.ByHost(v.Workers)
+	}
+	v.Sorts = workerSorts(q, path, v.Groups == nil)
+	return page{url: q.URL(templates.WorkersPath), title: "Workers", section: templates.SectionWorkers, view: v}, nil
+}
+
+// rows returns a row for each worker, by name, and fills in what the page says of all.
+func (p *workerPages) rows(ctx context.Context, v *templates.Workers) []workers.Row {
+	p.backend.View(func(c state.View) { v.All = c.Workers() })
 	var known remote.Topology
 	if p.commands != nil {
 		known = p.commands.Inspector.CachedTopology()
 		v.Duplicates = p.commands.Client.Duplicates()
 	}
-	queues := queuesByWorker(known)
-	for _, w := range workers {
-		row := templates.WorkerRow{Worker: w, Pool: known.Pools[w.Name].Kind, Slots: known.Pools[w.Name].Slots}
-		row.Queues, row.QueuesKnown = queues[w.Name]
-		if !row.QueuesKnown && w.Status == state.Offline {
-			row = lastReported(w)
-		}
-		v.All = append(v.All, w)
-		if matches(row, find) {
-			v.Workers = append(v.Workers, row)
-		}
-	}
-	pg.view = v
-	return pg, nil
+	counts := p.counted(ctx)
+	longest, _ := p.longest.get("", func() (longest map[string]workers.Run, _ error) {
+		p.backend.View(func(c state.View) { longest = workers.Longest(c, p.now(), counts) })
+		return longest, nil
+	})
+	return workers.Rows(v.All, known, counts, longest)
 }
 
-// lastReported is a worker with the pool and the queues that it last reported.
-func lastReported(w state.Worker) templates.WorkerRow {
-	row := templates.WorkerRow{Worker: w}
-	if r := w.LastReport; r != nil {
-		row.Pool, row.Slots, row.QueuesKnown = r.Pool, r.Slots, true
-		row.Queues, row.ReportedAt = slices.Sorted(slices.Values(r.Queues)), r.At
+// workerSorts are the orders that the heads of columns lead to, by key. Where nothing is sorted, rows are by name.
+func workerSorts(q query.Workers, path string, byName bool) map[string]templates.Sort {
+	if q.Sort == "" && byName {
+		q.Sort = "name"
 	}
-	return row
+	sorts := map[string]templates.Sort{}
+	current, descending := strings.CutPrefix(q.Sort, "-")
+	for _, key := range workers.SortKeys() {
+		s, other := templates.Sort{}, query.Workers{Find: q.Find, Sort: "-" + key}
+		if key == "name" || key == "pool" || key == "queues" || key == "version" {
+			other.Sort = key
+		}
+		if key == current {
+			s.Order, other.Sort = "ascending", "-"+key
+			if descending {
+				s.Order, other.Sort = "descending", key
+			}
+		}
+		s.Href = other.URL(path)
+		sorts[key] = s
+	}
+	return sorts
 }
 
 // matches reports whether every word of find is in what a row shows of its worker.
-func matches(row templates.WorkerRow, find string) bool {
+func matches(row workers.Row, find string) bool {
 	shown := []string{row.Name, string(row.Status), row.Pool}
 	if row.Version != nil {
 		shown = append(shown, *row.Version)
@@ -98,25 +147,6 @@ func matches(row templates.WorkerRow, find string) bool {
 		}
 	}
 	return true
-}
-
-// queuesByWorker returns the queues of all workers that reported theirs.
-func queuesByWorker(known remote.Topology) map[string][]string {
-	list := map[string][]string{}
-	for _, worker := range known.Expected {
-		if !slices.Contains(known.Missing, worker) {
-			list[worker] = nil
-		}
-	}
-	for queue, workers := range known.Queues {
-		for _, worker := range workers {
-			list[worker] = append(list[worker], queue)
-		}
-	}
-	for _, queues := range list {
-		slices.Sort(queues)
-	}
-	return list
 }
 
 // online returns the names of the online workers.

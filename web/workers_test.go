@@ -179,6 +179,44 @@ func TestWorkersAreFound(t *testing.T) {
 	}
 }
 
+func TestWorkersAreGroupedAndSorted(t *testing.T) {
+	t.Parallel()
+	b := newBackend(t, state.Options{})
+	for i, name := range []string{"mail@web-1", "celery@web-1", "celery@jobs"} {
+		b.Apply(&state.Event{
+			Kind: state.WorkerHeartbeat, Hostname: name, PID: 70, Clock: 5, Micros: noon, ReceivedMicros: noon, Freq: 2, Processed: int64(10 - i), Active: int64(i),
+			Present: state.FieldFreq | state.FieldClock | state.FieldPID | state.FieldTimestamp | state.FieldProcessed | state.FieldActive,
+		})
+	}
+	h := dashboard(t, b)
+	ids := func(page string) []string { return find(`<tr id="([^"]+)"`, page) }
+	page := visit(t, h, "/ops/workers").Body.String()
+	grouped := []string{
+		"host-a", "celery%40a", "host-b%2F1%2520%C3%BC", "celery%40b%2F1%2520%C3%BC", "host-jobs", "celery%40jobs", "host-web-1", "celery%40web-1", "mail%40web-1",
+	}
+	if diff := cmp.Diff(grouped, ids(page)); diff != "" {
+		t.Errorf("rows (-want +got):\n%s", diff)
+	}
+	if sorts := find(`aria-sort="([^"]*)"`, page); len(sorts) > 0 {
+		t.Errorf("groups are said to be sorted %v", sorts)
+	}
+	for sort, want := range map[string]string{"-processed": "mail%40web-1", "processed": "celery%40jobs", "-active": "celery%40jobs", "name": "celery%40a"} {
+		page := visit(t, h, "/ops/workers?sort="+sort).Body.String()
+		if got := ids(page); len(got) != 5 || got[0] != want {
+			t.Errorf("by %s = %v, want %s first and no groups", sort, got, want)
+		}
+		if got := find(`aria-sort="([^"]*)"`, page); len(got) != 1 || strings.HasPrefix(sort, "-") != (got[0] == "descending") {
+			t.Errorf("by %s the heads say %v", sort, got)
+		}
+		if !strings.Contains(page, `href="/ops/workers" data-swap>Group by host`) {
+			t.Errorf("by %s nothing leads back to the groups", sort)
+		}
+	}
+	if w := visit(t, h, "/ops/workers?sort=colour"); w.Code != http.StatusBadRequest {
+		t.Errorf("status of an unknown order = %d, want 400", w.Code)
+	}
+}
+
 func TestWorkerIsToldOnce(t *testing.T) {
 	t.Parallel()
 	h, c := newWorkersWeb(t, false)

@@ -18,6 +18,8 @@ type Topology struct {
 	// queues that they consume from. Workers are sorted.
 	Tasks, Queues map[string][]string
 	Pools         map[string]Pool // by worker
+	// MaxRSS is the most memory that the main process of each worker has used, as getrusage tells it: in KiB, on macOS in bytes.
+	MaxRSS        map[string]int64
 	Expected      []string        // live workers at that time, sorted
 	// Missing are those that did not reply to the request for tasks or that for queues. Their earlier replies remain.
 	Missing []string
@@ -69,14 +71,21 @@ func (i *Inspector) inspectAll(ctx context.Context) {
 	alive := slices.Compact(slices.Sorted(slices.Values(i.alive())))
 	disconnected := !i.client.Connected()
 	var tasks, queues map[string][]string
-	var pools map[string]Pool
+	var stats map[string]*Stats
 	var all sync.WaitGroup
 	all.Go(func() {
 		tasks = callAll(ctx, i.client, alive, "registered", map[string]any{"builtins": true}, taskNames)
 	})
 	all.Go(func() { queues = callAll(ctx, i.client, alive, "active_queues", nil, queueNames) })
-	all.Go(func() { pools = callAll(ctx, i.client, alive, "stats", nil, pool) })
+	all.Go(func() { stats = callAll(ctx, i.client, alive, "stats", nil, statsOf) })
 	all.Wait()
+	pools, rss := make(map[string]Pool, len(stats)), make(map[string]int64, len(stats))
+	for node, s := range stats {
+		pools[node] = s.Pool
+		if n := whole(s.RUsage["maxrss"]); n != nil && *n > 0 {
+			rss[node] = *n
+		}
+	}
 	i.record(lastReports(queues, pools, i.now().UnixMicro()))
 
 	i.mu.Lock()
@@ -92,7 +101,7 @@ func (i *Inspector) inspectAll(ctx context.Context) {
 	t.tasks = carryOver(i.cached.tasks, tasks, alive)
 	t.queues = carryOver(i.cached.queues, queues, alive)
 	t.Tasks, t.Queues = invert(t.tasks), invert(t.queues)
-	t.Pools = carryOver(i.cached.Pools, pools, alive)
+	t.Pools, t.MaxRSS = carryOver(i.cached.Pools, pools, alive), carryOver(i.cached.MaxRSS, rss, alive)
 	i.cached, i.disconnected = i.withPending(t, i.now()), disconnected
 	i.end(&i.topology)
 }
@@ -172,11 +181,8 @@ func names[T any](v json.RawMessage, read func(json.RawMessage) (T, bool), name 
 	return list, ok
 }
 
-// pool decodes the pool in a reply to stats.
-func pool(v json.RawMessage) (Pool, bool) {
-	stats := decodeStats(v)
-	if stats == nil {
-		return Pool{}, false
-	}
-	return stats.Pool, true
+// statsOf decodes a reply to stats.
+func statsOf(v json.RawMessage) (*Stats, bool) {
+	s := decodeStats(v)
+	return s, s != nil
 }
