@@ -32,7 +32,7 @@ func aboutInTrouble() templates.About {
 // settingUp is the overview after the first task, of clients that do not send task-sent.
 func settingUp() templates.Overview {
 	return templates.Overview{
-		Health: connected(), FailuresReadable: true, Workers: workers()[:1],
+		Health: connected(), FailuresReadable: true, Workers: knownWorkers()[:1],
 		Counts: state.Counts{Tasks: 1, ByState: map[state.State]int{state.Started: 1}},
 	}
 }
