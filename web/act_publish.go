@@ -13,10 +13,8 @@ import (
 	"strings"
 	"time"
 
-	"github.com/umbelhq/umbel/internal/truncate"
 	"github.com/umbelhq/umbel/monitor/celery"
 	"github.com/umbelhq/umbel/monitor/command"
-	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -55,7 +53,9 @@ func (p *forms) askPublish(w http.ResponseWriter, r *http.Request) {
 	case source == "":
 		v.Description = "The arguments are not known in full: enter them."
 		if t, err := p.backend.Task(ctx, id); err == nil {
-			v.Fields = hinted(v.Fields, &t)
+			if words := filled(v.Fields, &t); words != "" {
+				v.Description = words
+			}
 		}
 	}
 	p.showAct(w, r, v, nil)
@@ -99,23 +99,6 @@ func pretty(raw json.RawMessage, empty string) string {
 		return text
 	}
 	return string(raw)
-}
-
-// hinted shows beside the arguments what events say. It is never filled in, since it may be truncated.
-func hinted(fields []templates.Input, t *state.Task) []templates.Input {
-	for i, f := range fields {
-		var repr *string
-		switch f.Name {
-		case "args":
-			repr = t.Args
-		case "kwargs":
-			repr = t.Kwargs
-		}
-		if repr != nil {
-			fields[i].Hint = "From events, possibly truncated: " + truncate.Text(*repr, maxHint)
-		}
-	}
-	return fields
 }
 
 // publishFields are the fields of the form, filled in from v.
@@ -287,6 +270,11 @@ func publishRequest(v url.Values) (command.TaskRequest, error) {
 			f.fail("priority", "the priority must be a whole number from 0 to 9")
 		}
 		o.Priority = new(uint8(*n))
+	}
+	for name, raw := range map[string]json.RawMessage{"args": o.Args, "kwargs": o.Kwargs} {
+		if strings.Contains(string(raw), "‹") && !json.Valid(raw) {
+			f.fail(name, markedHint)
+		}
 	}
 	if f.err != nil {
 		return o, f.err

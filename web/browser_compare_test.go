@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/umbelhq/umbel/internal/testbrowser"
+	"github.com/umbelhq/umbel/state"
 )
 
 // What people come to the page of a task for.
@@ -14,6 +15,7 @@ func TestTaskPageInTheBrowser(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"compare a failed and a good run": compareWithASuccess,
 		"similar runs":                    similarRuns,
+		"copy as JSON":                    copyAsJSON,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -52,4 +54,21 @@ func similarRuns(t *testing.T, b context.Context) {
 	tb.eval(`document.querySelector("#task-similar").scrollIntoView()`)
 	tb.click(`#task-similar .plot a[href$="with=task-00"] .hit`)
 	tb.until(`location.search === "?with=task-00" && ` + live)
+}
+
+// Arguments are a tree, and are copied as JSON, or Python, from what Celery wrote.
+func copyAsJSON(t *testing.T, b context.Context) {
+	s := newServer(t, "", nil)
+	e := taskEvent(state.TaskReceived, "tree", 1000)
+	e.Args, e.Kwargs = "({'user': {'id': 12345678901234567890, 'tags': ['a', 'b']}}, True)", "{'price': Decimal('1.10')}"
+	s.backend.Apply(e)
+	tb := newTab(t, b, s, "/tasks/tree")
+	tb.until(live)
+	tb.want(`[...document.querySelectorAll(".text-args .tree code")].map((e) => e.textContent).join("; ")`, "12345678901234567890; ['a', 'b']; True")
+	tb.want(`document.querySelector(".text-args .tree summary").innerText.replace(/\s+/g, " ")`, "0 dict, 1 key")
+	tb.want(`[...document.querySelectorAll(".text-kwargs header .copy")].map((b) => b.innerText.trim()).join()`, "Python")
+	tb.eval(`void (navigator.clipboard.writeText = async (text) => { window.copied = text; })`)
+	tb.click(`.text-args [aria-label="Copy args as JSON"]`)
+	tb.until(`window.copied === '[{"user":{"id":12345678901234567890,"tags":["a","b"]}},true]'`)
+	tb.until(`[...document.querySelectorAll("[role=status]")].some((e) => e.textContent === "Copied")`)
 }
