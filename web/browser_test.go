@@ -300,28 +300,34 @@ func pagesConverge(t *testing.T, b context.Context) {
 				}
 			}
 			tb.until(live)
-			tb.eval(`void (async () => {
-				const content = (page) => {
-					const main = page.querySelector("main").cloneNode(true);
-					main.removeAttribute("data-page");
-					for (const time of main.querySelectorAll("time[data-age]")) time.textContent = "";
-					for (const slot of main.querySelectorAll("[data-news]")) slot.textContent = "";
-					for (const list of main.querySelectorAll("datalist")) list.remove();
-					return main.outerHTML.replace(/\s+/g, " ");
-				};
-				for (window.same = false; !window.same; await new Promise((r) => setTimeout(r, 200))) {
-					const fresh = await (await fetch(location.href)).text();
-					[window.got, window.want] = [content(document), content(new DOMParser().parseFromString(fresh, "text/html"))];
-					window.same = window.got === window.want;
-				}
-			})()`)
-			deadline := time.Now().Add(timeout)
-			for tb.eval(`window.same`) != true {
-				if time.Now().After(deadline) {
-					t.Fatalf("page differs from a fresh one:\n%s", cmp.Diff(strings.Split(fmt.Sprint(tb.eval(`window.got`)), "<"), strings.Split(fmt.Sprint(tb.eval(`window.want`)), "<")))
-				}
-				<-tick.C
-			}
+			tb.converges()
 		})
+	}
+}
+
+// converges waits until the page holds what a fresh one holds.
+func (tb *tab) converges() {
+	tb.t.Helper()
+	tb.eval(`void (async () => {
+		const content = (page) => {
+			const main = page.querySelector("main").cloneNode(true);
+			main.removeAttribute("data-page");
+			for (const time of main.querySelectorAll("time[data-age]")) time.textContent = "";
+			for (const slot of main.querySelectorAll("[data-news]")) slot.textContent = "";
+			for (const list of main.querySelectorAll("datalist")) list.remove();
+			return main.outerHTML.replace(/\s+/g, " ");
+		};
+		for (window.same = false; !window.same; await new Promise((r) => setTimeout(r, 200))) {
+			const fresh = await (await fetch(location.href)).text();
+			[window.got, window.want] = [content(document), content(new DOMParser().parseFromString(fresh, "text/html"))];
+			window.same = window.got === window.want;
+		}
+	})()`)
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(timeout); tb.eval(`window.same`) != true; <-tick.C {
+		if time.Now().After(deadline) {
+			tb.t.Fatalf("page differs from a fresh one:\n%s", cmp.Diff(strings.Split(fmt.Sprint(tb.eval(`window.got`)), "<"), strings.Split(fmt.Sprint(tb.eval(`window.want`)), "<")))
+		}
 	}
 }
