@@ -41,9 +41,9 @@ func (u URLs) typeOf(name string) templ.SafeURL { return u.path(TypePath(name)) 
 // typeRowID is the id of the row of a type.
 func typeRowID(name string) string { return "tt-" + url.QueryEscape(name) }
 
-// tasksOfType links to the tasks of a type that were received in the last span of time.
-func (u URLs) tasksOfType(name, last string, pairs ...string) templ.SafeURL {
-	return u.tasksWhere(append([]string{"name", name, "q", "received:-" + last + ".."}, pairs...)...)
+// endedOfType links to the tasks of a type that ended in the last span of time.
+func (u URLs) endedOfType(name, last string, pairs ...string) templ.SafeURL {
+	return u.tasksWhere(append([]string{"name", name, "q", "finished:-" + last + ".. state:failure,success"}, pairs...)...)
 }
 
 // together reports whether a row counts tasks of several names.

@@ -590,7 +590,7 @@ func typeRow(u URLs, v Types, r tasktype.Row) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var25 templ.SafeURL
-			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksOfType(r.Name, v.Last))
+			templ_7745c5c3_Var25, templ_7745c5c3_Err = templ.JoinURLErrs(u.endedOfType(r.Name, v.Last))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/types.templ`, Line: 117, Col: 43}
 			}
@@ -698,7 +698,7 @@ func typeRow(u URLs, v Types, r tasktype.Row) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var29 templ.SafeURL
-			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksOfType(r.Name, v.Last, "sort", "-run"))
+			templ_7745c5c3_Var29, templ_7745c5c3_Err = templ.JoinURLErrs(u.endedOfType(r.Name, v.Last, "sort", "-run"))
 			if templ_7745c5c3_Err != nil {
 				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/types.templ`, Line: 146, Col: 59}
 			}
@@ -1012,9 +1012,9 @@ func failedShare(u URLs, v Types, r tasktype.Row) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var46 templ.SafeURL
-			templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksOfType(r.Name, v.Last, "state", "FAILURE"))
+			templ_7745c5c3_Var46, templ_7745c5c3_Err = templ.JoinURLErrs(u.tasksWhere("name", r.Name, "q", "finished:-"+v.Last+".. state:failure"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/types.templ`, Line: 199, Col: 73}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/types.templ`, Line: 199, Col: 97}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var46))
 			if templ_7745c5c3_Err != nil {
@@ -1027,7 +1027,7 @@ func failedShare(u URLs, v Types, r tasktype.Row) templ.Component {
 			var templ_7745c5c3_Var47 string
 			templ_7745c5c3_Var47, templ_7745c5c3_Err = templ.JoinStringErrs(number(r.Failed) + " of " + number(r.Ended()))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/types.templ`, Line: 199, Col: 129}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `templates/types.templ`, Line: 199, Col: 153}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var47))
 			if templ_7745c5c3_Err != nil {

@@ -68,7 +68,7 @@ func (u URLs) tasksIn(st state.State) templ.SafeURL { return u.tasksWhere("state
 
 // unfinishedOn links to the tasks that a worker holds.
 func (u URLs) unfinishedOn(worker string) templ.SafeURL {
-	return u.tasksWhere("state", string(state.Received), "state", string(state.Started), "worker", worker)
+	return u.tasksWhere("worker", worker, "q", "is:active -is:dismissed,lost -state:pending,retry")
 }
 
 func (u URLs) icon(name string) string { return u.Asset("sprite.svg") + "#" + name }
