@@ -17,7 +17,7 @@ import (
 )
 
 // newAlerts is a service of alerts, which judges the records that next makes.
-func newAlerts(t *testing.T, next func() *alert.Record) *evaluate.Service {
+func newAlerts(t testing.TB, next func() *alert.Record) *evaluate.Service {
 	t.Helper()
 	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
 	if err != nil {

@@ -84,7 +84,7 @@ func (s *shopOutbox) ByTask(ctx context.Context, ids []string) ([]outboxwatch.Ro
 }
 
 // watched is a watcher of s that has read it.
-func watched(t *testing.T, s outboxwatch.Source) *outboxwatch.Watcher {
+func watched(t testing.TB, s outboxwatch.Source) *outboxwatch.Watcher {
 	t.Helper()
 	w, err := outboxwatch.New(outboxwatch.Options{Sources: []outboxwatch.Source{s}})
 	if err != nil {
@@ -102,7 +102,7 @@ func watched(t *testing.T, s outboxwatch.Source) *outboxwatch.Watcher {
 }
 
 // reread waits until w has read its source.
-func reread(t *testing.T, w *outboxwatch.Watcher) {
+func reread(t testing.TB, w *outboxwatch.Watcher) {
 	t.Helper()
 	for range 2 { // the first one may have begun before
 		changed := w.Changed()

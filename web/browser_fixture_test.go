@@ -44,7 +44,7 @@ const maxTasks = 200
 
 // server serves a dashboard; it can be stopped and restarted at the same address.
 type server struct {
-	t       *testing.T
+	t       testing.TB
 	backend *changingBackend
 	prefix  string
 	address string
@@ -53,7 +53,7 @@ type server struct {
 	stop    func()
 }
 
-func newServer(t *testing.T, prefix string, around func(http.Handler) http.Handler) *server {
+func newServer(t testing.TB, prefix string, around func(http.Handler) http.Handler) *server {
 	t.Helper()
 	s := &server{t: t, backend: newChangingBackend(t, state.Options{MaxTasks: maxTasks}), prefix: prefix, address: "127.0.0.1:0", around: around}
 	s.start()
@@ -100,7 +100,7 @@ func TestMain(m *testing.M) { os.Exit(testbrowser.Main(m)) }
 
 // tab is a page that must break no policy and log no error, but for those of a lost connection.
 type tab struct {
-	t   *testing.T
+	t   testing.TB
 	ctx context.Context
 	url string
 }
@@ -108,7 +108,7 @@ type tab struct {
 // timeout is how long a busy machine may take for what should be at once.
 const timeout = 3 * time.Minute
 
-func newTab(t *testing.T, browser context.Context, s *server, path string) *tab {
+func newTab(t testing.TB, browser context.Context, s *server, path string) *tab {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	tb := &tab{t: t, ctx: ctx, url: "http://" + s.address + s.prefix + path}

@@ -95,7 +95,7 @@ func dashboard(t *testing.T, b web.Backend) http.Handler {
 	return h
 }
 
-func visit(t *testing.T, h http.Handler, target string) *httptest.ResponseRecorder {
+func visit(t testing.TB, h http.Handler, target string) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))

@@ -19,7 +19,7 @@ import (
 const heldKey = "lock:celery:exec:billing.charge:9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 
 // watchLocks returns locks, two of which are held, and a watcher of them.
-func watchLocks(t *testing.T, tasks locks.Tasks) (*locks.Memory, *locks.Watcher) {
+func watchLocks(t testing.TB, tasks locks.Tasks) (*locks.Memory, *locks.Watcher) {
 	t.Helper()
 	m := locks.NewMemory(locks.DefaultPatterns(), time.Now)
 	m.Set(heldKey, "processing", time.Now().Add(time.Hour), true)

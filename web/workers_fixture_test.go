@@ -197,7 +197,7 @@ func newWorkersServer(t *testing.T) (*server, *workers) {
 }
 
 // controlClient returns a client of a broker that is not connected yet.
-func controlClient(t *testing.T, b broker.Broker) *remote.Client {
+func controlClient(t testing.TB, b broker.Broker) *remote.Client {
 	t.Helper()
 	c, err := remote.New(remote.Options{Broker: b})
 	if err != nil {

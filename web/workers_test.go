@@ -33,7 +33,7 @@ func newWorkersWeb(t *testing.T, readOnly bool) (*web.Handler, *workers) {
 }
 
 // eventually waits for something to be so.
-func eventually(t *testing.T, what string, so func() bool) {
+func eventually(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -19,13 +19,21 @@ type Cluster struct {
 	*view.Reader
 	DB     *sqlite.DB
 	t      testing.TB
+	saves  bool
 	source *source
 }
 
 // New returns an empty cluster. Its history is closed when the test ends.
 func New(t testing.TB, o state.Options) *Cluster {
 	t.Helper()
-	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
+	o.Track = true
+	return Open(t, sqlite.Memory, o)
+}
+
+// Open returns a cluster with the history of a directory. It saves what changes if o tracks that.
+func Open(t testing.TB, dir string, o state.Options) *Cluster {
+	t.Helper()
+	db, err := sqlite.Open(t.Context(), sqlite.Options{Dir: dir})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,8 +42,7 @@ func New(t testing.TB, o state.Options) *Cluster {
 			t.Errorf("close history: %v", err)
 		}
 	})
-	o.Track = true
-	c := &Cluster{DB: db, t: t, source: &source{cluster: state.New(o), changed: make(chan struct{})}}
+	c := &Cluster{DB: db, t: t, saves: o.Track, source: &source{cluster: state.New(o), changed: make(chan struct{})}}
 	if c.Reader, err = view.New(c.source, db, nil); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +67,7 @@ func (c *Cluster) Update(f func(cluster *state.Cluster)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f(s.cluster)
-	for s.cluster.Unsaved() > 0 || s.minutes.Changed() {
+	for c.saves && (s.cluster.Unsaved() > 0 || s.minutes.Changed()) {
 		b := history.Batch{Checkpoint: &history.Checkpoint{Rollups: s.minutes.Take()}}
 		for _, u := range s.cluster.TakeUnsaved(s.cluster.Unsaved()) {
 			b.Tasks = append(b.Tasks, history.Task(u))
