@@ -460,7 +460,7 @@ func offsetHistory(points []state.OffsetPoint) templ.Component {
 					}()
 				}
 				ctx = templ.InitializeContext(ctx)
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<table><thead><tr><th scope=\"col\">Time</th><th scope=\"col\">At least</th><th scope=\"col\">At most</th><th scope=\"col\"></th></tr></thead> <tbody>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 23, "<table><thead><tr><th scope=\"col\">Time</th><th scope=\"col\">At least</th><th scope=\"col\">At most</th><th scope=\"col\"><span class=\"hidden\">Event</span></th></tr></thead> <tbody>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

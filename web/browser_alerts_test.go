@@ -59,7 +59,7 @@ func TestBrowserMakesARuleThatFires(t *testing.T) {
 }
 
 // firingPages are those of a rule that fires.
-func firingPages(t *testing.T) []string {
+func firingPages(t *testing.T) visited {
 	t.Helper()
 	s, alerts, fail := newAlertsServer(t)
 	rule := evaluate.Rule{
@@ -73,8 +73,9 @@ func firingPages(t *testing.T) []string {
 	if err := alerts.Tick(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	base := "http://" + s.address + s.prefix
-	return []string{base + "/alerts", base + "/act/alert?kind=threshold&name=a&measure=failed&limit=2&per=name&check=1"}
+	return visited{"http://" + s.address + s.prefix, []string{
+		"/alerts", "/act/alert?kind=threshold&name=a&measure=failed&limit=2&per=name&check=1", "/act/alert-delete?id=1",
+	}}
 }
 
 // submit presses Enter in an element of a form.

@@ -18,7 +18,6 @@ func TestBrowserPages(t *testing.T) {
 	t.Parallel()
 	b := testbrowser.Open(t)
 	tests := map[string]func(*testing.T, context.Context){
-		"pages fit":                   pagesFit,
 		"columns have room":           columnsHaveRoom,
 		"what is closed stays so":     whatIsClosedStaysSo,
 		"each copy is announced":      eachCopyIsAnnounced,
@@ -67,23 +66,6 @@ const fits = `document.documentElement.scrollWidth - document.documentElement.cl
 // cardsFit is by how much lists of cards must be scrolled sideways, which have no rows that are wider.
 const cardsFit = `Math.max(0, ...[...document.querySelectorAll(".sideways")].filter((e) =>
 	e.matches(":has(table)") && getComputedStyle(e.querySelector("table")).display === "block").map((e) => e.scrollWidth - e.clientWidth))`
-
-func pagesFit(t *testing.T, b context.Context) {
-	s, _ := newWorkersServer(t)
-	for _, path := range []string{"/tasks", "/workers/celery@a", "/workers/celery@a?tab=tasks", "/workers/celery@a?tab=queues", "/workers/celery@a?tab=system"} {
-		tb := newTab(t, b, s, path)
-		tb.until(`document.querySelector("#tasks td, #worker-tab td, #worker-tab th") !== null`)
-		for _, px := range []int64{360, 390, 700} { // 700 is 1,400 at 200 %
-			tb.width(px)
-			if over := tb.eval(fits); over != 0.0 {
-				t.Errorf("%s is %v px wider than its %d", path, over, px)
-			}
-			if over := tb.eval(cardsFit); over != 0.0 {
-				t.Errorf("cards of %s are %v px wider than there is room for in %d", path, over, px)
-			}
-		}
-	}
-}
 
 func columnsHaveRoom(t *testing.T, b context.Context) {
 	s, _ := newWorkersServer(t)

@@ -180,19 +180,6 @@ func TestTheAPIAnswersForTimesPast(t *testing.T) {
 	}
 }
 
-// pastPages are pages of a time past: with banner and scrubber, and one that has no past.
-func pastPages(t *testing.T) (pages []string) {
-	t.Helper()
-	s := newServer(t, "/ops", nil)
-	s.stop()
-	s.options = func(o *web.Options) { withPast(t, o) }
-	s.start()
-	for _, path := range []string{"/", "/workflows/task-03", "/settings"} {
-		pages = append(pages, "http://"+s.address+s.prefix+path+"?"+after(10500*time.Millisecond))
-	}
-	return pages
-}
-
 // timesPast steps back from a live page and returns.
 func timesPast(t *testing.T, b context.Context) {
 	s := newServer(t, "/ops", nil)
