@@ -30,7 +30,7 @@ func scheduleScenes() map[string]scene {
 	return map[string]scene{
 		"schedules": {shown, templates.Schedules{Now: time.UnixMicro(noon + 120*second), Result: schedules.Result{
 			Cut: true, Schedules: []schedules.Schedule{odd, every("carts.expire", "()", 120*second, ok, ok, ok, ok, ok, bad), late},
-		}}},
+		}, Senders: []templates.Sender{{Name: "celerybeat@c", Beat: true}, {Name: "gen12@a", Schedules: 2, Behind: 1, LastAt: noon, Beat: true}, {Name: evil, Schedules: 1}}}},
 		"schedules-ended": {dark(shown), templates.Schedules{Now: time.UnixMicro(noon + 30*86400*second), Result: schedules.Result{Schedules: []schedules.Schedule{late}}}},
 		"schedules-none":  {shown, templates.Schedules{Now: time.UnixMicro(noon)}},
 	}

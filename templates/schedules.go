@@ -3,6 +3,7 @@ package templates
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -18,7 +19,16 @@ const SchedulesPath = "/schedules"
 type Schedules struct {
 	schedules.Result
 
-	Now time.Time // by which they are late
+	Now     time.Time // by which they are late
+	Senders []Sender
+}
+
+// Sender is a node that sends what is scheduled.
+type Sender struct {
+	Name              string
+	Schedules, Behind int   // those late or missed among them
+	LastAt            int64 // when it sent a task last, µs since 1970
+	Beat              bool  // Celery beat replies to pings on its host
 }
 
 // Page draws the whole page.
@@ -119,4 +129,10 @@ func medianRun(runs []schedules.Run) *float64 {
 	}
 	slices.Sort(known)
 	return &known[len(known)/2]
+}
+
+// beatOf is the node name that Celery beat has on the host of a node.
+func beatOf(node string) string {
+	_, host, _ := strings.Cut(node, "@")
+	return "celerybeat@" + host
 }

@@ -69,6 +69,9 @@ func (all audiences) run(ctx context.Context) error {
 			continue
 		}
 		g.Go(func() error { return p.counts.run(ctx) })
+		if p.beats != nil {
+			g.Go(func() error { return p.beats.run(ctx) })
+		}
 		if p.groups != nil {
 			g.Go(func() error { return p.groups.run(ctx) })
 		}

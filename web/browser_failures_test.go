@@ -118,7 +118,7 @@ func TestBrowserSplitsAGroup(t *testing.T) {
 	tb.click("#failure-split .traits:has(code) td a")
 	tb.until(`location.pathname === "/ops/tasks" && ` + live)
 	tb.until(`document.querySelectorAll("#tasks tr").length === 10`)
-	tb.want(`[...document.querySelectorAll("#tasks tr")].every((row) => row.innerText.includes("shop.import"))`, true)
+	tb.want(`[...document.querySelectorAll("#tasks tr")].every((row) => row.innerText.includes("import"))`, true)
 }
 
 func TestBrowserOpensAnIssue(t *testing.T) {

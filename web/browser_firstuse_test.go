@@ -75,5 +75,5 @@ func TestBrowserFindsAbout(t *testing.T) {
 	tb.press("\r")
 	tb.until(`location.pathname === "/ops/about" && ` + live)
 	tb.until(`document.querySelector("#about-health").innerText.includes("Connected to amqp://")`)
-	tb.want(`document.querySelector("main").innerText.includes("modernc.org/sqlite")`, true)
+	tb.want(`document.querySelector("main").innerText.includes("Lucide icons")`, true)
 }

@@ -25,6 +25,7 @@ type pages struct {
 	workers  *workerCounts
 	settings *settingsPage
 	audits   *idempotencyPage // nil if workers cannot be inspected
+	beats    *beats           // nil if nothing is asked
 }
 
 // newPages returns the pages of an audience. They share what first reads for open pages, unless that is nil. It has
@@ -58,11 +59,15 @@ func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, cha
 	if o.Commands != nil {
 		p.audits = newIdempotencyPage(c, changed)
 	}
+	if o.Commands != nil && !o.ReadOnly {
+		p.beats = newBeats(c, changed)
+	}
 	if o.Commands != nil && o.Commands.Results != nil {
 		p.groups = newStoredGroups(o.Commands.Results, changed, o.Logger)
 	}
 	if first != nil {
 		p.counts, p.results, p.groups, p.workers = first.counts, first.results, first.groups, first.workers
+		p.beats = first.beats
 	}
 	if first != nil && p.audits != nil {
 		p.audits.reports = first.audits.reports
@@ -94,7 +99,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: templates.TypesPath + "/*", action: auth.View, load: types.loadType},
 		{pattern: templates.WorkflowsPath, action: auth.View, lasting: true, load: workflows.load},
 		{pattern: templates.WorkflowsPath + "/*", action: auth.View, lasting: true, load: workflows.loadWorkflow},
-		{pattern: templates.SchedulesPath, action: auth.View, lasting: true, load: (&schedulesPage{p.common, newCache[schedules.Result](schedulesAge)}).load},
+		{pattern: templates.SchedulesPath, action: auth.View, lasting: true, load: (&schedulesPage{p.common, newCache[schedules.Result](schedulesAge), p.beats}).load},
 		{pattern: "/views", action: auth.View, lasting: true, load: p.views.load},
 		{pattern: "/failures", action: auth.View, lasting: true, load: p.failing.load},
 		{pattern: "/failures/{id}", action: auth.View, lasting: true, load: p.failing.loadGroup},

@@ -16,6 +16,7 @@ type schedulesPage struct {
 	*common
 
 	cache *cache[schedules.Result]
+	beats *beats // nil if nothing is asked
 }
 
 func (p *schedulesPage) load(ctx context.Context, _ address) (page, error) {
@@ -31,6 +32,6 @@ func (p *schedulesPage) load(ctx context.Context, _ address) (page, error) {
 	}
 	return page{
 		url: templates.SchedulesPath, title: "Schedules", section: templates.SectionSchedules,
-		view: templates.Schedules{Result: found, Now: now},
+		view: templates.Schedules{Result: found, Now: now, Senders: p.senders(ctx, found.Schedules, now.UnixMicro())},
 	}, nil
 }

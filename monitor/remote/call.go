@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/celery"
@@ -18,6 +19,12 @@ const (
 	maxSize    = 64 << 20 // bytes of values
 	maxMasked  = 2 << 20  // bytes of a value that is searched for secrets
 )
+
+// beatPrefix begins the node names of Celery beat, which replies to pings since version 5.7 and is no worker.
+const beatPrefix = "celerybeat@"
+
+// BeatNode is the usual node name of Celery beat on a host.
+func BeatNode(host string) string { return beatPrefix + host }
 
 // Request is a command that wants replies.
 type Request struct {
@@ -76,6 +83,7 @@ type Call struct {
 	nameless  int             // replies that do not name their sender
 	pending   map[string]bool // expected workers that have not replied
 	delivered []bool          // of replies: WaitEach has passed them on
+	beats     int             // mailboxes of Celery beat that replied though the request did not name them
 }
 
 // Send publishes a request and returns when the broker has it. Wait returns the replies. Nothing was sent if the
@@ -181,6 +189,14 @@ func (v *Call) add(r Reply) {
 	if len(v.replies) == maxReplies {
 		return
 	}
+	if strings.HasPrefix(r.Node, beatPrefix) && !slices.Contains(v.request.Destination, r.Node) {
+		v.beats++ // is no worker
+		select {
+		case v.wake <- struct{}{}:
+		default:
+		}
+		return
+	}
 	if v.size += len(r.Value); v.size > maxSize {
 		r.Value, r.Undecodable = nil, "replies are too long to keep"
 	}
@@ -269,7 +285,7 @@ func (v *Call) complete() bool {
 	if len(v.expected) > 0 {
 		return len(v.pending) <= v.nameless
 	}
-	return v.receivers >= 0 && len(v.replies) >= v.receivers
+	return v.receivers >= 0 && len(v.replies)+v.beats >= v.receivers
 }
 
 // close ends the call and returns its outcome.
@@ -291,7 +307,7 @@ func (v *Call) close(a Replies) Replies {
 	a.Items = v.replies
 	c.duplicates.keep(v.request.Ticket, v.replies)
 	if len(v.expected) == 0 || len(a.Missing) > 0 && len(v.request.Destination) == 0 {
-		a.Unnamed = max(0, v.receivers-len(a.Items)-len(a.Missing))
+		a.Unnamed = max(0, v.receivers-len(a.Items)-v.beats-len(a.Missing))
 	}
 	return a
 }

@@ -139,6 +139,36 @@ func TestAskCountsThoseWhomNobodyNamed(t *testing.T) {
 	})
 }
 
+// TestBeatIsNoWorker pings as Celery 5.7 does, whose beat replies too.
+func TestBeatIsNoWorker(t *testing.T) {
+	t.Parallel()
+	in(t, func(t *testing.T) {
+		f := newFleet(t)
+		f.add(t, "w1", says(pong, 10*ms))
+		f.add(t, "celerybeat@h", says(pong, 20*ms))
+		c := newClient(t, f)
+		run(t, c.Run)
+		for name, test := range map[string]struct {
+			question remote.Request
+			want     summary
+		}{
+			"nobody is named": {remote.Request{Method: "ping"}, summary{Replies: map[string]string{"w1": "pong"}, Waited: 20 * ms}},
+			"beat is named": {
+				remote.Request{Method: "ping", Destination: []string{remote.BeatNode("h")}},
+				summary{Replies: map[string]string{"celerybeat@h": "pong"}, Waited: 20 * ms},
+			},
+		} {
+			got, err := c.Call(t.Context(), test.question)
+			if err != nil {
+				t.Fatalf("%s: ask: %v", name, err)
+			}
+			if diff := cmp.Diff(test.want, summarize(got)); diff != "" {
+				t.Errorf("%s: answers (-want +got):\n%s", name, diff)
+			}
+		}
+	})
+}
+
 func TestAskWithNobodyThere(t *testing.T) {
 	t.Parallel()
 	in(t, func(t *testing.T) {
