@@ -11,6 +11,7 @@ type View interface {
 	Workers() []Worker
 	Worker(name string) (Worker, bool)
 	OffsetHistory(worker string) []OffsetPoint
+	Restarts(since int64) []Restart
 	Elapsed(from, to Moment) (Elapsed, bool)
 	Waited(t *Task) (Elapsed, bool)
 	Liveness() []Liveness

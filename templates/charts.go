@@ -1,10 +1,15 @@
 package templates
 
 import (
+	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/a-h/templ"
+
+	"github.com/umbelhq/umbel/monitor/deploys"
 )
 
 // Chart is what happened over time, drawn by a script from the table that everybody can read.
@@ -15,7 +20,9 @@ type Chart struct {
 	Groups  []Choice
 	Toggle  Link // shows or hides the chart
 	Off     bool
-	Brush   string // address with another range, where the script writes Unix times in place of 1-2
+	Brush   string         // address without a span of time, to which the script adds since and until
+	Reset   *ChartSpan     // the span that is shown, nil if none was chosen
+	Marks   []deploys.Mark // oldest first
 	Columns []ChartColumn
 	Rows    []ChartRow // newest first
 	Step    time.Duration
@@ -30,8 +37,27 @@ type Choice struct {
 	Current    bool
 }
 
-// ChartColumn is a line of a chart. Color is the name of a token.
-type ChartColumn struct{ Name, Color string }
+// ChartSpan is a span of time, µs, and the address of the page without it.
+type ChartSpan struct {
+	From, To int64
+	Href     string
+}
+
+// ChartColumn is what one column of the table is drawn as. Color is the name of a token.
+type ChartColumn struct {
+	Name, Color string
+	Draw        ChartDraw
+}
+
+// ChartDraw says how a column is drawn.
+type ChartDraw string
+
+// The ways to draw.
+const (
+	Line    ChartDraw = ""
+	Stacked ChartDraw = "stacked" // bars that stand on those of the columns before
+	Apart   ChartDraw = "apart"   // bars below the others, on a scale of their own
+)
 
 // ChartRow is one step. Nil is unknown.
 type ChartRow struct {
@@ -42,6 +68,73 @@ type ChartRow struct {
 
 // chartRows is the id of the list of rows.
 const chartRows = "chart-rows"
+
+// shownMarks is how many marks are listed below a chart; the table has all.
+const shownMarks = 8
+
+// marksIn are the marks of a row.
+func (v Chart) marksIn(r ChartRow) []deploys.Mark { return within(v.Marks, r.At, v.Step) }
+
+// within are the marks of a step.
+func within(marks []deploys.Mark, from int64, step time.Duration) []deploys.Mark {
+	var list []deploys.Mark
+	for _, m := range marks {
+		if at := m.At.UnixMicro(); at >= from && at < from+step.Microseconds() {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+// markTitle is what a mark says when there is room.
+func markTitle(m deploys.Mark) string {
+	text := m.Label()
+	if m.Version != "" && !strings.Contains(text, m.Version) {
+		text += " (" + m.Version + ")"
+	}
+	if m.By != "" {
+		text += ", by " + m.By
+	}
+	if n := len(m.Workers); n > 1 {
+		text += ": " + strings.Join(m.Workers[:min(n, 5)], ", ")
+		if n > 5 {
+			text += ", …"
+		}
+	}
+	return text
+}
+
+// unheard reports whether nothing is known of some step of a chart of counts.
+func (v Chart) unheard() bool {
+	return !v.Seconds && slices.ContainsFunc(v.Rows, func(r ChartRow) bool {
+		return !slices.ContainsFunc(r.Cells, func(f *float64) bool { return f != nil })
+	})
+}
+
+func markSeconds(m deploys.Mark) string { return strconv.FormatInt(m.At.Unix(), 10) }
+
+// markLine is a line from top to bottom.
+func markLine(x float64, height int) string { return fmt.Sprintf("M%.1f 0v%d", x, height) }
+
+// markTime is the time of a mark, with its day if that is not clear.
+func markTime(m deploys.Mark, days bool) string {
+	if days {
+		return m.At.Format("2 Jan 15:04")
+	}
+	return m.At.Format("15:04")
+}
+
+func (v Chart) stepSeconds() string { return strconv.FormatInt(int64(v.Step/time.Second), 10) }
+
+// words are the span without what both ends share.
+func (s ChartSpan) words() string {
+	from, to := utc(s.From), utc(s.To)
+	end := "15:04"
+	if from.YearDay() != to.YearDay() || from.Year() != to.Year() {
+		end = "2 Jan 15:04"
+	}
+	return from.Format("2 Jan 15:04") + " – " + to.Format(end) + " UTC"
+}
 
 func (r ChartRow) id() string { return "c-" + strconv.FormatInt(r.At/1_000_000, 10) }
 

@@ -8,6 +8,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/deploys"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
@@ -17,17 +18,23 @@ import (
 // Failures is the content of the page that lists groups of failures.
 type Failures struct {
 	Groups         []history.FailureGroup
-	Show           string                // open, resolved or all
-	Open, Resolved int                   // groups in all
-	JustResolved   *history.FailureGroup // what the visitor has just resolved
-	Unreadable     bool                  // the history cannot be read
-	Self           string                // address of the page
-	Since          int64                 // µs since 1970, when the last hour began
-	Newest, Older  string                // addresses of other pages of the list, empty if there are none
+	Show           string                            // open, resolved or all
+	Open, Resolved int                               // groups in all
+	JustResolved   *history.FailureGroup             // what the visitor has just resolved
+	Unreadable     bool                              // the history cannot be read
+	Self           string                            // address of the page
+	Since          int64                             // µs since 1970, when the last hour began
+	Before         map[fingerprint.ID][]deploys.Mark // what came before groups were first seen
+	Newest, Older  string                            // addresses of other pages of the list, empty if there are none
 }
 
 // Page draws the whole page.
 func (v Failures) Page(l Layout) templ.Component { return failures(l, v) }
+
+// sinceMark is how long after a mark a group was first seen. What comes after need not come of it.
+func sinceMark(f history.FailureGroup, m deploys.Mark) string {
+	return duration(f.FirstAt.Sub(m.At).Seconds()) + " after " + m.Label()
+}
 
 func failureRowID(id fingerprint.ID) string { return "f-" + id.String() }
 
@@ -51,9 +58,10 @@ type FailureGroup struct {
 	Exception, Traceback *string      // of the newest task
 	Tasks                []state.Task // the newest
 	Split                tasktype.Split
-	JustResolved         bool   // the visitor has just resolved it
-	Self                 string // address of the page
-	Since                int64  // µs since 1970, when its last hour began
+	Before               []deploys.Mark // what came before it was first seen
+	JustResolved         bool           // the visitor has just resolved it
+	Self                 string         // address of the page
+	Since                int64          // µs since 1970, when its last hour began
 }
 
 // Page draws the whole page.

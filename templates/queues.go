@@ -9,6 +9,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/deploys"
 	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/state"
 )
@@ -77,8 +78,12 @@ type QueuePage struct {
 	Queue   Queue
 	Poll    queues.Snapshot // without Queues
 	Waiting command.WaitingMessages
-	Tasks   []state.Task // its newest
+	Tasks   []state.Task   // its newest
+	Marks   []deploys.Mark // of the hour before the poll, oldest first
 }
+
+// place is where a mark is in the chart of depths.
+func (v QueuePage) place(m deploys.Mark) float64 { return 3600 - v.Poll.At.Sub(m.At).Seconds() }
 
 // Page draws the whole page.
 func (v QueuePage) Page(l Layout) templ.Component { return queuePage(l, v) }

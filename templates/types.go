@@ -9,6 +9,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/deploys"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state/query"
@@ -148,10 +149,11 @@ type TaskType struct {
 	Detail  tasktype.Detail
 	Drift   *tasktype.Drift // nil if unknown
 	Sample  tasktype.Sample
-	Last    string   // span of time that is counted, "24h"
-	Ranges  []Choice // spans
-	Slots   int64    // processes of the workers that ran it
-	SlotsOf int      // and how many of these workers have told
+	Last    string         // span of time that is counted, "24h"
+	Ranges  []Choice       // spans
+	Slots   int64          // processes of the workers that ran it
+	SlotsOf int            // and how many of these workers have told
+	Marks   []deploys.Mark // of the span, oldest first
 }
 
 // Page draws the whole page.
@@ -182,6 +184,17 @@ func heatPath(m tasktype.HeatMap, level int) string {
 func heatWords(v TaskType, m tasktype.HeatMap) string {
 	return "Run times by " + duration(v.Detail.Step.Seconds()) + ": from " + duration(*seconds(m.Low)) + " at the bottom to " + duration(*seconds(m.High)) +
 		" at the top; up to " + plural(m.Most, "task", "tasks") + " in one cell, the strongest"
+}
+
+// place is where a mark is in the heat map.
+func (v TaskType) place(m deploys.Mark) float64 {
+	return float64(m.At.Sub(v.Detail.From)) / float64(v.Detail.Step) * cellWidth
+}
+
+// marksOf are the marks of a step.
+func (v TaskType) marksOf(i int) []deploys.Mark {
+	from := v.Detail.From.Add(time.Duration(i) * v.Detail.Step)
+	return within(v.Marks, from.UnixMicro(), v.Detail.Step)
 }
 
 // stepTime is when a step began.

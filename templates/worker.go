@@ -72,6 +72,7 @@ type Worker struct {
 	System     WorkerSystem
 	Tasks      []state.Task // its newest
 	Runs       []RunTimes
+	Chart      Chart
 	Clock      WorkerClock
 	Commands   []history.Command // newest first
 }

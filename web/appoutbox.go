@@ -197,7 +197,7 @@ func (p *appOutboxPages) samples(ctx context.Context, name string, q query.AppOu
 	}
 	for _, last := range query.OutboxRanges() {
 		other := c
-		other.Last, other.From, other.To = last, 0, 0
+		other.Last, other.Span = last, query.Span{}
 		current := c.To == 0 && cmp.Or(c.Last, query.OutboxRanges()[0]) == last
 		v.Ranges = append(v.Ranges, templates.Choice{Text: last, Href: link(other), Current: current})
 	}
@@ -206,9 +206,7 @@ func (p *appOutboxPages) samples(ctx context.Context, name string, q query.AppOu
 		other.Measure = m
 		v.Shows = append(v.Shows, templates.Choice{Text: measureWord(m), Href: link(other), Current: cmp.Or(c.Measure, query.MeasureReady) == m})
 	}
-	brush := c
-	brush.Last, brush.From, brush.To = "", 1, 2
-	v.Brush = link(brush)
+	spanned(&v, c, link)
 	p.sampleRows(ctx, &v, name, c)
 	return v
 }
@@ -219,7 +217,7 @@ func (p *appOutboxPages) sampleRows(ctx context.Context, v *templates.Chart, nam
 	from, to := c.Range(now)
 	v.Step = sampleStep(to.Sub(from))
 	from = from.Truncate(v.Step)
-	key := name + " " + c.String() + " " + strconv.FormatInt(now.Unix()/5, 10)
+	key := name + " " + c.URL("") + " " + strconv.FormatInt(now.Unix()/5, 10)
 	found, err := p.chart.get(key, func() ([]history.OutboxSample, error) {
 		return p.appOutboxes.Samples(ctx, name, from, to, v.Step)
 	})
@@ -229,6 +227,7 @@ func (p *appOutboxPages) sampleRows(ctx context.Context, v *templates.Chart, nam
 		return
 	}
 	column := templates.ChartColumn{Name: measureWord(cmp.Or(c.Measure, query.MeasureReady)), Color: "--started"}
+	v.Marks = p.marks(ctx, from, to)
 	if c.Measure == query.MeasureDead {
 		column.Color = "--failure"
 	}

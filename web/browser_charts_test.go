@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/internal/testbrowser"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -31,7 +32,8 @@ func TestChartsInTheBrowser(t *testing.T) {
 	b := testbrowser.Open(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
 		"chart equals the table": chartEqualsTheTable, "chart is live": chartIsLive, "chart is brushed": chartIsBrushed,
-		"chart is hidden": chartIsHidden, "a chart begins with its first step": chartBeginsAtOnce,
+		"a deploy is seen": deployIsSeen,
+		"chart is hidden":  chartIsHidden, "a chart begins with its first step": chartBeginsAtOnce,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -96,10 +98,55 @@ func chartIsBrushed(t *testing.T, b context.Context) {
 		const plot = document.querySelector("umbel-chart").plot;
 		plot.setSelect({ left: 100, top: 0, width: 200, height: 50 });
 	})()`)
-	tb.until(`/^\d+-\d+,name$/.test(new URLSearchParams(location.search).get("chart") ?? "")`)
+	const param = `new URLSearchParams(location.search).get`
+	tb.until(`/^2026-.*T..:..:00Z$/.test(` + param + `("since") ?? "") && ` + param + `("until") > ` + param + `("since")`)
 	tb.until(inked + " > 1000")
 	tb.want(`document.querySelectorAll("#chart-rows tr").length < 40`, true)
-	tb.want(`new URLSearchParams(location.search).get("q")`, "name:billing.charge")
+	tb.want(param+`("q") + `+param+`("chart")`, "name:billing.chargename")
+	listed := `document.querySelectorAll("#tasks > tr").length`
+	few := tb.eval(listed).(float64)
+	tb.eval(`document.querySelector("#chart-head .reset").click()`)
+	tb.until(param + `("since") === null && document.querySelector("#chart-head .reset") === null`)
+	tb.until(`document.querySelectorAll("#chart-rows tr").length > 40`)
+	tb.want(param+`("q") + `+param+`("chart")`, "name:billing.chargename")
+	tb.want(fmt.Sprintf("%s >= %v", listed, few), true)
+}
+
+// A deploy is a line with a label over each chart, a line of text below it and in its table, and what groups of failures say.
+func deployIsSeen(t *testing.T, b context.Context) {
+	s := newServer(t, "", nil)
+	lately(s)
+	s.set(t, history.Mark{At: time.UnixMicro(noon).Add(50 * time.Minute).UTC(), Text: "v2.3.1", Link: "https://ci.example.com/17"})
+	s.set(t, history.Mark{At: time.UnixMicro(noon).Add(-time.Hour).UTC(), Text: "v2.3.0"})
+	const line = `[...document.querySelector("umbel-chart").shadowRoot.querySelectorAll(".mark.deploy")]`
+	tb := newTab(t, b, s, "/")
+	tb.until(live)
+	tb.until(line + `.length === 1`)
+	tb.want(line+`[0].ariaLabel`, "12:50 v2.3.1")
+	tb.eval(`void (() => { const [line] = ` + line + `; line.focus(); window.label = getComputedStyle(line.firstChild).display })()`)
+	tb.want(`document.querySelector("#chart-marks a").href`, "https://ci.example.com/17")
+	tb.want(`[...document.querySelectorAll("#chart-rows tr")].filter((row) => row.textContent.includes("v2.3.1")).length`, 1.0)
+	s.set(t, history.Mark{At: time.UnixMicro(noon).Add(55 * time.Minute).UTC(), Text: "v2.3.2"})
+	s.backend.at(state.TaskReceived, "after the deploy", 3590) // has the page updated
+	tb.until(line + `.length === 2`)
+	for _, path := range []string{"/tasks", "/workers/celery@a?tab=history"} {
+		tb = newTab(t, b, s, path)
+		tb.until(line + `.length === 2`)
+	}
+	tb = newTab(t, b, s, "/failures")
+	tb.until(`document.querySelector("#failures .after") !== null`)
+	tb.want(`/^\s*first seen\s+\S.* after v2\.3\.0\s*$/.test(document.querySelector("#failures .after").textContent)`, true)
+	tb.eval(`document.querySelector("#failures a.open").click()`)
+	tb.until(`document.querySelector("#seen-after")?.textContent.includes("after")`)
+	tb.want(`/First seen\s+\S.*after v2\.3\.0/.test(document.querySelector("#seen-after").textContent)`, true)
+}
+
+// set adds a mark as a CI job does.
+func (s *server) set(t *testing.T, m history.Mark) {
+	t.Helper()
+	if _, err := s.backend.History().AddMark(t.Context(), m); err != nil {
+		t.Fatalf("add mark: %v", err)
+	}
 }
 
 // A chart of days has something to show in its first hour, and says that this hour goes on.
@@ -112,16 +159,18 @@ func chartBeginsAtOnce(t *testing.T, b context.Context) {
 	tb.want(`[4, 8].includes(document.querySelectorAll("#chart-rows td[data-value]").length)`, true) // of one step, or two after the full hour
 	tb.want(`document.querySelector("#chart-rows tr").textContent.includes("so far")`, true)
 	tb.want(`document.querySelectorAll("#chart-rows [data-unfinished]").length`, 1.0)
-	tb.until(`(() => {
+	tb.until(`(() => { // it is drawn paler than its color
 		const { plot } = document.querySelector("umbel-chart");
 		const copy = Object.assign(document.createElement("canvas"), { width: plot.ctx.canvas.width, height: plot.ctx.canvas.height });
 		const ink = copy.getContext("2d", { willReadFrequently: true });
 		ink.drawImage(plot.ctx.canvas, 0, 0);
-		const at = (x, y) => [...ink.getImageData(x, y, 1, 1).data].join();
-		const { left, top, width, height } = plot.bbox;
-		const [x, y] = [0, 1].map((i) => Math.round(plot.valToPos(plot.data[i].at(-1), i ? "y" : "x", true)));
-		const shade = at(left + width - 2, top + height - 2);
-		return at(x - 1, y) !== shade && shade !== at(left + 9, top + 2); // a point in the step, and the step itself
+		const { left, width } = plot.bbox;
+		const zero = Math.round(plot.valToPos(0, "y", true));
+		const [r, g, b] = ink.getImageData(left + width - 4, zero - 4, 1, 1).data;
+		ink.fillStyle = plot.series[plot.series.findIndex((s) => s.label === "succeeded")].fill();
+		ink.fillRect(0, 0, 1, 1);
+		const full = ink.getImageData(0, 0, 1, 1).data;
+		return r + g + b > full[0] + full[1] + full[2] && r + g + b < 3 * 255;
 	})()`)
 }
 

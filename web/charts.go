@@ -27,7 +27,7 @@ type charts struct {
 
 // readSeries returns a series that may be a little old.
 func (p *charts) readSeries(ctx context.Context, q lang.Query, chart query.Chart) (rollup.Result, error) {
-	return p.cache.get(chart.String()+" "+q.String(), func() (rollup.Result, error) {
+	return p.cache.get(chart.URL("")+" "+q.String(), func() (rollup.Result, error) {
 		now := p.now()
 		from, to := chart.Range(now)
 		timeout := chartTimeout
@@ -64,6 +64,7 @@ func (p *charts) chart(ctx context.Context, q lang.Query, c query.Chart, link fu
 	case s.SampledTasks > 0:
 		v.Note = "from matching tasks"
 	}
+	v.Marks = p.marks(ctx, s.From, s.To)
 	lines := chartLines(s, c)
 	for _, l := range lines {
 		v.Columns = append(v.Columns, l.column)
@@ -97,7 +98,7 @@ func chartTitle(c query.Chart) string {
 func (p *charts) choices(v *templates.Chart, c query.Chart, link func(query.Chart) string) {
 	for _, last := range query.Ranges() {
 		other := c
-		other.Last, other.From, other.To = last, 0, 0
+		other.Last, other.Span = last, query.Span{}
 		current := c.To == 0 && cmp.Or(c.Last, query.Ranges()[0]) == last
 		v.Ranges = append(v.Ranges, templates.Choice{Text: last, Href: link(other), Current: current})
 	}
@@ -117,9 +118,17 @@ func (p *charts) choices(v *templates.Chart, c query.Chart, link func(query.Char
 		}
 		v.Groups = append(v.Groups, templates.Choice{Text: text, Href: link(other), Current: cmp.Or(c.Group, rollup.ByState) == g})
 	}
-	brush := c
-	brush.Last, brush.From, brush.To = "", 1, 2
-	v.Brush = link(brush)
+	spanned(v, c, link)
+}
+
+// spanned has a chart lead to other spans of time, and from its own back to none.
+func spanned(v *templates.Chart, c query.Chart, link func(query.Chart) string) {
+	whole := c
+	whole.Span = query.Span{}
+	v.Brush = link(whole)
+	if c.To != 0 {
+		v.Reset = &templates.ChartSpan{From: c.From * 1e6, To: c.To * 1e6, Href: v.Brush}
+	}
 }
 
 // chartLine is a line of a chart: how its values come from points.
@@ -141,29 +150,50 @@ func chartLines(s rollup.Result, c query.Chart) []chartLine {
 		}
 	}
 	colors := []string{"--success", "--started", "--retry", "--revoked", "--received", "--rejected", "--custom", "--pending"}
-	lines := make([]chartLine, 0, len(s.Series))
+	lines := make([]chartLine, 0, len(s.Series)+1)
 	for i, l := range s.Series {
-		name, value := cmp.Or(l.Name, "unknown"), ended
+		column, value := templates.ChartColumn{Name: cmp.Or(l.Name, "unknown"), Color: colors[i%len(colors)], Draw: templates.Stacked}, ended
 		if c.Measure != "" {
-			name, value = name+" p95", percentile(c.Measure, .95)
+			column.Name, column.Draw, value = column.Name+" p95", templates.Line, percentile(c.Measure, .95)
 		}
-		lines = append(lines, chartLine{templates.ChartColumn{Name: name, Color: colors[i%len(colors)]}, l.Points, value})
+		lines = append(lines, chartLine{column, l.Points, value})
+	}
+	if c.Measure == "" && slices.Contains(s.States, state.Failure) && len(s.States) > 1 {
+		column := templates.ChartColumn{Name: "failed of these", Color: "--failure", Draw: templates.Apart}
+		lines = append(lines, chartLine{column, failures(s.Series), counts(func(p *rollup.Point) int64 { return p.Failed })})
 	}
 	return lines
 }
 
-// countLines are the states whose beginnings are counted.
-func countLines(s rollup.Result) []chartLine {
-	var lines []chartLine
-	add := func(of state.State, name, color string, count func(p *rollup.Point) int64) {
-		if slices.Contains(s.States, of) {
-			lines = append(lines, chartLine{templates.ChartColumn{Name: name, Color: color}, s.Series[0].Points, counts(count)})
+// failures adds up what failed.
+func failures(series []rollup.Series) []rollup.Point {
+	sum := make([]rollup.Point, len(series[0].Points))
+	for _, l := range series {
+		for i := range l.Points {
+			sum[i].Observed = l.Points[i].Observed
+			sum[i].Failed += l.Points[i].Failed
 		}
 	}
-	add(state.Received, "received", "--received", func(p *rollup.Point) int64 { return p.Received })
-	add(state.Success, "succeeded", "--success", func(p *rollup.Point) int64 { return p.Succeeded })
-	add(state.Failure, "failed", "--failure", func(p *rollup.Point) int64 { return p.Failed })
-	add(state.Retry, "retried", "--retry", func(p *rollup.Point) int64 { return p.Retried })
+	return sum
+}
+
+// countLines are the states whose beginnings are counted. What ends a run adds up; failures, which are few, have a scale of
+// their own, unless nothing else is counted.
+func countLines(s rollup.Result) []chartLine {
+	var lines []chartLine
+	add := func(of state.State, name, color string, draw templates.ChartDraw, count func(p *rollup.Point) int64) {
+		if slices.Contains(s.States, of) {
+			lines = append(lines, chartLine{templates.ChartColumn{Name: name, Color: color, Draw: draw}, s.Series[0].Points, counts(count)})
+		}
+	}
+	apart := templates.Apart
+	if len(s.States) == 1 {
+		apart = templates.Stacked
+	}
+	add(state.Received, "received", "--received", templates.Line, func(p *rollup.Point) int64 { return p.Received })
+	add(state.Success, "succeeded", "--success", templates.Stacked, func(p *rollup.Point) int64 { return p.Succeeded })
+	add(state.Retry, "retried", "--retry", templates.Stacked, func(p *rollup.Point) int64 { return p.Retried })
+	add(state.Failure, "failed", "--failure", apart, func(p *rollup.Point) int64 { return p.Failed })
 	return lines
 }
 

@@ -55,6 +55,7 @@ func (p *failurePages) load(ctx context.Context, a address) (page, error) {
 		v.Unreadable, pg.status = true, http.StatusServiceUnavailable
 	}
 	v.Groups, v.Open, v.Resolved = found.Groups, found.Open, found.Resolved
+	v.Before = p.precedents(ctx, found.Groups...)
 	if q.After != nil {
 		v.Newest = query.Failures{Show: q.Show, Limit: q.Limit}.URL(path)
 	}
@@ -86,6 +87,7 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 		return page{}, err
 	}
 	v := templates.FailureGroup{Group: f, Since: p.hourAgo(), Self: p.urls.Prefix + templates.FailurePath(id)}
+	v.Before = p.precedents(ctx, f)[f.ID]
 	just := p.justResolved(ctx, a)
 	v.JustResolved = just != nil && just.ID == f.ID
 	newest, err := p.backend.Task(ctx, f.TaskID)

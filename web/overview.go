@@ -2,7 +2,6 @@ package web
 
 import (
 	"context"
-	"net/url"
 
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
@@ -20,18 +19,11 @@ type overviewPage struct {
 	failures *failurePages
 }
 
-// withChart returns path with the chart, if it is not the usual one.
-func withChart(path string, c query.Chart) string {
-	if c.String() == "" {
-		return path
-	}
-	return path + "?" + url.Values{"chart": {c.String()}}.Encode()
-}
-
 func (p *overviewPage) load(ctx context.Context, a address) (page, error) {
 	chart, _ := query.ParseChart(a.query.Get("chart")) // a wrong one shows the usual one
+	chart.Span, _ = query.ParseSpan(a.query)           // likewise
 	v := templates.Overview{Rates: p.backend.Rates(), Health: p.backend.Health()}
-	v.Chart = p.charts.chart(ctx, lang.Query{}, chart, func(c query.Chart) string { return withChart(p.urls.Prefix+"/", c) })
+	v.Chart = p.charts.chart(ctx, lang.Query{}, chart, func(c query.Chart) string { return c.URL(p.urls.Prefix + "/") })
 	v.Failing, v.FailuresReadable = p.failures.failing(ctx)
 	if p.flow != nil && p.instant == nil {
 		v.Flow = p.flow.Verdict(ctx)
@@ -43,7 +35,7 @@ func (p *overviewPage) load(ctx context.Context, a address) (page, error) {
 	if v.Failures, err = p.newest(ctx, state.Query{States: []state.State{state.Failure}, Limit: recentFailures}); err != nil {
 		return page{}, err
 	}
-	pg := page{url: withChart("/", chart), title: "Overview", section: templates.SectionOverview}
+	pg := page{url: chart.URL("/"), title: "Overview", section: templates.SectionOverview}
 	p.backend.View(func(c state.View) {
 		v.Counts = c.Counts()
 		v.Workers = c.Workers()

@@ -86,7 +86,7 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	repeated := &duplicatePages{p.common}
 	task := &taskPage{p.common, p.failing, repeated, p.results, newCache[[]templates.SimilarRun](similarAge)}
 	types := newTypePages(p.common)
-	workers := &workerPages{p.common, p.workers}
+	workers := &workerPages{p.common, p.workers, charts}
 	workflows := &workflowPages{p.common, p.groups}
 	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
 	p.settings = settings

@@ -84,7 +84,7 @@ func (p *pages) servePast(w http.ResponseWriter, r *http.Request, rt route) {
 	pin := q.Has(paramPin)
 	if pin {
 		q.Del(paramPin)
-		pinTimes(rt.pattern, q, at)
+		pinTimes(q, at)
 	}
 	if name := query.FormatInstant(at); pin || name != given[len(given)-1] || len(given) > 1 || hasEmpty(q) {
 		for k := range q {
@@ -125,18 +125,10 @@ func (p *pages) servePast(w http.ResponseWriter, r *http.Request, rt route) {
 	then.show(w, r, pg)
 }
 
-// pinTimes writes the relative times of an address, and the span of its chart, as they are at an instant.
-func pinTimes(pattern string, v url.Values, at time.Time) {
+// pinTimes writes the relative times of a query as they are at an instant. Charts of an instant end there anyway.
+func pinTimes(v url.Values, at time.Time) {
 	if q, err := lang.Parse(v.Get("q")); err == nil && !q.All() {
 		v.Set("q", q.Pin(at).String())
-	}
-	if pattern != "/" && pattern != "/tasks" {
-		return
-	}
-	if c, err := query.ParseChart(v.Get("chart")); err == nil && !c.Off && c.To == 0 {
-		from, to := c.Range(at)
-		c.Last, c.From, c.To = "", from.Unix(), to.Unix()
-		v.Set("chart", c.String())
 	}
 }
 

@@ -100,6 +100,7 @@ func (p *queuePages) loadQueue(ctx context.Context, a address) (page, error) {
 		url: templates.QueuePath(name), title: name, section: templates.SectionQueues,
 		view: templates.QueuePage{
 			Queue: templates.Queue{Queue: s.Queues[i], Depths: depths(s.Queues[i].Depths, s.At, depthPoints)}, Poll: s, Waiting: p.next(ctx, name), Tasks: found.Tasks,
+			Marks: p.marks(ctx, s.At.Add(-hourSeconds*time.Second), s.At),
 		},
 	}, nil
 }

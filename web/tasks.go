@@ -68,7 +68,7 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 	v.Tasks, v.Total, v.Searched = found.Tasks, found.Total, found.Searched
 	v.Sorted = sorted(q.Sort)
 	if p.urls.CanSend {
-		v.Selection = &templates.Selection{Query: q.Query.String()}
+		v.Selection = &templates.Selection{Query: q.Narrowed().String()}
 	}
 	p.link(&v, q, found.TaskPage)
 	if len(found.Tasks) == 0 && q.From == nil && found.Next == nil {
@@ -122,7 +122,7 @@ func hidden(q query.Tasks) []templates.Param {
 		return nil
 	}
 	var list []templates.Param
-	for _, name := range []string{"sort", "cols", "chart", "limit"} {
+	for _, name := range []string{"sort", "cols", "chart", "since", "until", "limit"} {
 		if v.Has(name) {
 			list = append(list, templates.Param{Name: name, Value: v.Get(name)})
 		}
@@ -146,7 +146,7 @@ func (p *tasksPage) exports(q query.Tasks) []templates.Link {
 	}
 	hour := p.now().Add(-time.Hour).Truncate(time.Minute)
 	return append(list,
-		templates.Link{Text: "Trace of these tasks", Href: p.traceURL(url.Values{"q": {q.Query.String()}})},
+		templates.Link{Text: "Trace of these tasks", Href: p.traceURL(url.Values{"q": {q.Narrowed().String()}})},
 		templates.Link{Text: "Trace of the last hour, all tasks", Href: p.traceURL(url.Values{"since": {query.FormatInstant(hour)}})},
 	)
 }

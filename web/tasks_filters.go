@@ -22,7 +22,7 @@ const maxFacet = 12
 // these were counted, that is the least that there can be.
 func (p *tasksPage) facets(ctx context.Context, q query.Tasks, all breakdown) ([]templates.StateChoice, []templates.Facet, error) {
 	path := p.urls.Prefix + "/tasks"
-	n, err := p.breakdown(ctx, q.Query, lang.State, all)
+	n, err := p.breakdown(ctx, q.Narrowed(), lang.State, all)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -43,7 +43,7 @@ func (p *tasksPage) facets(ctx context.Context, q query.Tasks, all breakdown) ([
 		{lang.Worker, "Worker", func(c state.Counts) map[string]int { return c.ByWorker }},
 		{lang.Queue, "Queue", func(c state.Counts) map[string]int { return c.ByQueue }},
 	} {
-		if n, err = p.breakdown(ctx, q.Query, f.field, all); err != nil {
+		if n, err = p.breakdown(ctx, q.Narrowed(), f.field, all); err != nil {
 			return nil, nil, err
 		}
 		facet, counts := templates.Facet{ID: f.field.String(), Label: f.label}, f.counts(n.counts)

@@ -170,6 +170,7 @@ func (p *typePages) loadType(ctx context.Context, a address) (page, error) {
 		Name: a.name, Detail: d, Drift: p.usualBefore(ctx, d.From)[a.name].Against(d.Type.Run), Sample: sample,
 		Last: cmp.Or(q.Last, query.DefaultTypesLast), Ranges: typeRanges(q, path),
 	}
+	v.Marks = p.marks(ctx, d.From, d.To)
 	v.Slots, v.SlotsOf = p.slots(d.Workers)
 	return page{url: q.URL(below), title: a.name, section: templates.SectionTypes, view: v}, nil
 }

@@ -3,17 +3,21 @@ package web
 import (
 	"cmp"
 	"context"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/deploys"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
+	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/query"
 )
 
 const (
@@ -32,6 +36,7 @@ type workerAddress struct {
 	tab    templates.WorkerTab
 	find   string // on the tab of settings
 	differ bool
+	chart  query.Chart // on the tab of the history
 }
 
 // workerTabs are the tabs that there are, the usual one first.
@@ -63,12 +68,14 @@ func (t workerAddress) values() url.Values {
 	if t.differ {
 		v.Set("differ", "1")
 	}
+	chart, _ := url.Parse(t.chart.URL(""))
+	maps.Copy(v, chart.Query())
 	return v
 }
 
 // url of the tab, below the prefix. The usual tab needs no name.
 func (t workerAddress) url(usual templates.WorkerTab) string {
-	if t.tab == usual {
+	if t.tab == usual && t.chart == (query.Chart{}) {
 		return templates.WorkerPath(t.name)
 	}
 	return templates.WorkerPath(t.name) + "?" + t.values().Encode()
@@ -85,6 +92,10 @@ func (p *workerPages) parse(a address) workerAddress {
 	}
 	if t.tab != templates.TabConfig {
 		t.find, t.differ = "", false
+	}
+	if t.tab == templates.TabHistory {
+		t.chart, _ = query.ParseChart(q.Get("chart")) // wrong ones show the usual chart
+		t.chart.Span, _ = query.ParseSpan(q)
 	}
 	return t
 }
@@ -132,6 +143,7 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 	}
 	switch {
 	case t.tab == templates.TabHistory:
+		v.Chart = p.workerChart(ctx, t)
 		v.Tasks, v.Runs = newest[:min(len(newest), recentTasks)], runTimes(newest)
 	case t.tab == templates.TabCommands:
 		v.Commands = p.workerCommands(ctx, t.name)
@@ -141,6 +153,16 @@ func (p *workerPages) loadWorker(ctx context.Context, a address) (page, error) {
 	return page{
 		url: t.url(p.workerTabs()[0]), title: t.name, section: templates.SectionWorkers, view: v,
 	}, nil
+}
+
+// workerChart draws what a worker did, with its own restarts.
+func (p *workerPages) workerChart(ctx context.Context, t workerAddress) templates.Chart {
+	v := p.charts.chart(ctx, lang.New(lang.Equal(lang.Worker, t.name)), t.chart, func(c query.Chart) string {
+		t.chart = c
+		return p.urls.Prefix + t.url(p.workerTabs()[0])
+	})
+	v.Marks = deploys.Of(v.Marks, t.name)
+	return v
 }
 
 // drain returns the newest drain of the process of a worker, nil if there is none or it is over.

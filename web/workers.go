@@ -60,6 +60,8 @@ func newWorkerCounts() *workerCounts {
 type workerPages struct {
 	*common
 	*workerCounts
+
+	charts *charts // nil where none is drawn
 }
 
 // counted returns the counts of the last 24 hours, none of a time past or if they cannot be read.

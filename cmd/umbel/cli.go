@@ -61,6 +61,8 @@ func commands() []command {
 			"Where standard output is no terminal, they are printed once, all of them.", &topCmd{}},
 		{"tail", "[query ...]", "Print tasks that match a query as they change, as a running Umbel learns it, one line each.\n" +
 			"A query is like 'state:failure name:billing.*'. Put -- before a query that begins with -.", &tailCmd{}},
+		{"mark", "<text>", "Mark a deploy: charts and groups of failures of a running Umbel show it.\n" +
+			"A CI job calls it with the version: umbel mark v2.3.1", &markCmd{}},
 		{"mcp", "", "Let an assistant read a running Umbel by the Model Context Protocol, over standard input and output.\n" +
 			"It has the rights of the token and changes nothing. Assistants that speak HTTP need no command: they use URL/mcp.", &mcpCmd{}},
 		{"token create", "", "Make an API token and print it. The server must not be running.", &tokenCreateCmd{}},

@@ -11,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/simulate"
@@ -30,7 +31,8 @@ func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 		return usageError{fmt.Errorf("--rate %v is not within 0 to %d tasks a second", c.Rate, simulate.MaxRate)}
 	}
 	kept := locks.NewMemory(locks.DefaultPatterns(), time.Now)
-	s, err := newSimulation(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: time.Now().Add(-backlog(c.Rate)), Duplicates: true, Locks: kept})
+	start, deploys := time.Now().Add(-backlog(c.Rate)), demoDeploys(backlog(c.Rate))
+	s, err := newSimulation(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: start, Duplicates: true, Deploys: deploys, Locks: kept})
 	if err != nil {
 		return usageError{err}
 	}
@@ -38,8 +40,22 @@ func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	send := func(ctx context.Context) error { return outbox.Run(ctx, s.cluster.Deliver) }
 	o := dashboard.Options{
 		DataDir: c.DataDir, Version: versionString(), Demo: true, Broker: s.broker, Locks: kept, OutboxSources: []outboxwatch.Source{outbox},
+		Marks: demoMarks(start, deploys),
 	}
 	return c.serve(ctx, o, log, s.run, send)
+}
+
+// demoDeploys breaks a task a while before the demo is seen, and mends it a while after.
+func demoDeploys(backlog time.Duration) simulate.Deploys {
+	return simulate.Deploys{Broken: backlog * 3 / 5, Mended: backlog + 5*time.Minute}
+}
+
+// demoMarks are what a CI job would have told of the deploys.
+func demoMarks(start time.Time, d simulate.Deploys) []history.Mark {
+	return []history.Mark{
+		{At: start.Add(d.Broken), Text: "v2.3.1", Service: "shop", Link: "https://shop.example.com/releases/2.3.1", By: "ci"},
+		{At: start.Add(d.Mended), Text: "v2.3.2", Service: "shop", Link: "https://shop.example.com/releases/2.3.2", By: "ci"},
+	}
 }
 
 // backlog is how long the cluster has been running when the demo starts: long enough for a worker to have been killed,

@@ -91,6 +91,8 @@ type Options struct {
 	// AlertInterval is the time between evaluations of alerts, a minute if zero.
 	AlertInterval time.Duration
 
+	Marks []history.Mark // to be added, each at its time; oldest first
+
 	DataDir   string
 	Retention *history.RetentionRules // DefaultRetention if nil
 	MaxTasks  int
@@ -112,6 +114,7 @@ type Dashboard struct {
 	alerts     *evaluate.Service
 	auditLog   *auditlog.Log
 	signIn     *auth.Service // nil if nobody signs in
+	marks      []history.Mark
 	reconciler *ingest.Reconciler
 	prober     *ingest.ClockProber // nil if read-only
 	spans      *otlp.Exporter      // nil if none are sent
@@ -138,7 +141,7 @@ func New(o Options) (*Dashboard, error) {
 	if err != nil {
 		return nil, &HistoryError{err}
 	}
-	d := &Dashboard{history: db}
+	d := &Dashboard{history: db, marks: o.Marks}
 	if err := d.assemble(o, broker); err != nil {
 		return nil, errors.Join(err, d.Close())
 	}
@@ -371,6 +374,7 @@ func (d *Dashboard) Run(ctx context.Context) error {
 		g.Go(func() error { return d.spans.Run(ctx) })
 	}
 	g.Go(func() error { return d.auditLog.Run(ctx) })
+	g.Go(func() error { return d.mark(ctx) })
 	if d.signIn != nil {
 		g.Go(func() error { return d.signIn.Run(ctx) })
 	}
@@ -378,6 +382,21 @@ func (d *Dashboard) Run(ctx context.Context) error {
 		g.Go(func() error { return d.outboxes.Run(ctx) })
 	}
 	return g.Wait()
+}
+
+// mark adds the marks of Options, each at its time.
+func (d *Dashboard) mark(ctx context.Context) error {
+	for _, m := range d.marks {
+		select {
+		case <-time.After(time.Until(m.At)):
+		case <-ctx.Done():
+			return nil
+		}
+		if _, err := d.reader.History().AddMark(ctx, m); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("add mark: %w", err)
+		}
+	}
+	return nil
 }
 
 // Close closes the history, after Run has returned and the last request was answered.

@@ -1,5 +1,5 @@
 // Package history defines the storage interfaces of Umbel: tasks with their events, workers, rollups, failure groups,
-// saved views, sessions and tokens, and the outbox of commands. It holds no database code and decides nothing about tasks.
+// saved views, marks, sessions and tokens, and the outbox of commands. It holds no database code and decides nothing about tasks.
 package history
 
 import (
@@ -28,6 +28,7 @@ type Store interface {
 	Duplicates
 	Workflows
 	Views
+	Marks
 	Retention
 	Outbox
 	OutboxSamples

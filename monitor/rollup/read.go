@@ -91,21 +91,27 @@ func (p *Point) add(o *Point) {
 	p.Run.Merge(o.Run)
 }
 
-// weight ranks a series: how many events it counts, or the 95th percentile of how long tasks took, in µs.
-func (l Series) weight(by Measure) int64 {
-	var n int64
+// weight ranks a series: how many tasks ended, or the 95th percentile of how long tasks took, in µs; then by how many events
+// it counts.
+func (l Series) weight(by Measure) [2]int64 {
+	var ended, events int64
 	var took Histogram
 	for i := range l.Points {
-		switch p := &l.Points[i]; by {
+		p := &l.Points[i]
+		ended += p.Succeeded + p.Failed
+		events += p.Received + p.Succeeded + p.Failed + p.Retried
+		switch by {
 		case Wait:
 			took.Merge(p.Wait)
 		case Run:
 			took.Merge(p.Run)
 		case Count:
-			n += p.Received + p.Succeeded + p.Failed + p.Retried
 		}
 	}
-	return max(n, took.Quantile(.95))
+	if by == Count {
+		return [2]int64{ended, events}
+	}
+	return [2]int64{took.Quantile(.95), events}
 }
 
 // Read reads series from rollups, or, if the query asks for more than they hold, from the newest tasks that match.
@@ -333,12 +339,13 @@ func (b *builder) series() Result {
 			b.Series = append(b.Series, *l)
 		}
 	}
-	weights := make(map[string]int64, len(b.Series))
+	weights := make(map[string][2]int64, len(b.Series))
 	for _, l := range b.Series {
 		weights[l.Name] = l.weight(b.request.RankBy)
 	}
 	slices.SortFunc(b.Series, func(x, y Series) int {
-		return cmp.Or(cmp.Compare(weights[y.Name], weights[x.Name]), cmp.Compare(x.Name, y.Name))
+		a, b := weights[x.Name], weights[y.Name]
+		return cmp.Or(slices.Compare(b[:], a[:]), cmp.Compare(x.Name, y.Name))
 	})
 	if len(b.Series) > maxSeries {
 		if rest == nil {

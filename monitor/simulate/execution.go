@@ -222,6 +222,9 @@ func (w *worker) progress(x *execution, step int) {
 func (w *worker) finish(x *execution) {
 	c, t := w.c, x.m.task
 	f := t.kind.fault(c.rng, x)
+	if broken := c.broken(x); broken != nil {
+		f = broken
+	}
 	if x.fault != nil {
 		f = x.fault
 	}

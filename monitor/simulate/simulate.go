@@ -32,6 +32,7 @@ type Options struct {
 	Length  time.Duration // how long clients send tasks; 0 means forever
 	// Duplicates makes a client send some charges twice, as tasks of their own.
 	Duplicates bool
+	Deploys    Deploys
 	Truth      bool // remember every task for Truth, at about 1 kB each
 
 	// DefaultQueue is the name of the queue for tasks that have no other, celery if empty.

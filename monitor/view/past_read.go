@@ -155,4 +155,12 @@ func (h pastHistory) Rollups(ctx context.Context, r history.RollupRange, f func(
 	return h.History.Rollups(ctx, r, f)
 }
 
+// Marks returns those of moments by the instant, whenever they were added.
+func (h pastHistory) Marks(ctx context.Context, from, to time.Time, limit int) ([]history.Mark, error) {
+	if end := time.UnixMicro(h.p.at + 1); to.After(end) {
+		to = end
+	}
+	return h.History.Marks(ctx, from, to, limit)
+}
+
 func (h pastHistory) MarkDuplicates(context.Context, []state.Task) error { return nil }

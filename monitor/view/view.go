@@ -47,6 +47,7 @@ const (
 type History interface {
 	history.FailureGroups
 	history.Views
+	history.Marks
 	history.RollupReader
 	history.Duplicates
 	history.Workflows
@@ -114,7 +115,8 @@ func (r *Reader) Health() Health { return r.source.Health() }
 // Rates returns the rates of the last minute.
 func (r *Reader) Rates() Rates { return r.source.Rates() }
 
-// History returns the stored history. Resolving a group of failures through it wakes those who wait on Changed.
+// History returns the stored history. Resolving a group of failures and marking through it wakes
+// those who wait on Changed.
 func (r *Reader) History() History { return notifyingHistory{r.store, r.source.Notify} }
 
 // notifyingHistory calls notify after a change that no event reports.
@@ -126,4 +128,14 @@ type notifyingHistory struct {
 func (h notifyingHistory) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
 	defer h.notify()
 	return h.History.ResolveFailureGroup(ctx, id, at)
+}
+
+func (h notifyingHistory) AddMark(ctx context.Context, m history.Mark) (history.Mark, error) {
+	defer h.notify()
+	return h.History.AddMark(ctx, m)
+}
+
+func (h notifyingHistory) DeleteMark(ctx context.Context, id string) (history.Mark, error) {
+	defer h.notify()
+	return h.History.DeleteMark(ctx, id)
 }

@@ -1,42 +1,21 @@
-// Charts in the browser: draws the table of a panel as lines, by uPlot, in a shadow tree of its own, so that updates of
-// the page leave it alone. The table is the only source of numbers.
+// Charts in the browser: draws the table of a panel as bars and lines, by uPlot, in a shadow tree of its own, so that updates
+// of the page leave it alone. The table is the only source of numbers. plot.js says how they look.
 
 const looks = [matchMedia("(prefers-color-scheme: dark)"), matchMedia("print")];
 
 let library; // loading
+let look; // plot.js
 
-function load(url) {
-  library ??= new Promise((resolve, reject) => {
+function load({ script: url, plot }) {
+  library ??= Promise.all([import(plot).then((module) => look = module), new Promise((resolve, reject) => {
     const script = document.createElement("script");
     script.src = url;
-    script.onload = () => resolve(window.uPlot);
+    script.onload = resolve;
     script.onerror = reject;
     document.head.append(script);
-  });
+  })]);
   return library;
 }
-
-// A span of seconds in the words of the page.
-function duration(s) {
-  if (s == null) return "—";
-  if (s < 1) return `${+(s * 1e3).toPrecision(3)}\u202fms`;
-  if (s < 60) return `${+s.toPrecision(3)}\u202fs`;
-  return s < 3600 ? `${+(s / 60).toPrecision(3)}\u202fm` : `${+(s / 3600).toPrecision(3)}\u202fh`;
-}
-
-// A mark of the time axis, UTC: days are told at midnight.
-function moment(s, step) {
-  const iso = new Date(s * 1e3).toISOString();
-  return step >= 86400 || s % 86400 === 0 ? iso.slice(5, 10) : iso.slice(11, 16);
-}
-
-// alone returns the places of values with none beside them, null if there is no such place.
-function alone(values) {
-  const places = [...values.keys()].filter((i) => values[i] != null && values[i - 1] == null && values[i + 1] == null);
-  return places.length ? places : null;
-}
-
-const count = (n) => n == null ? "—" : n >= 1e4 ? n.toLocaleString("en").replaceAll(",", "\u202f") : String(n);
 
 class Chart extends HTMLElement {
   connectedCallback() {
@@ -44,19 +23,23 @@ class Chart extends HTMLElement {
     this.strip = this.panel.matches(".strip");
     if (!this.shadowRoot) this.build();
     this.observer = new MutationObserver(() => this.later());
-    this.observer.observe(this.panel, { childList: true, subtree: true, characterData: true, attributeFilter: ["data-value"] });
+    this.observer.observe(this.panel, { childList: true, subtree: true, characterData: true, attributeFilter: ["data-value", "data-at"] });
     this.themes = new MutationObserver(() => this.draw(true));
     this.themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
     this.size = new ResizeObserver(() => this.plot?.setSize(this.box()));
     this.size.observe(this);
     this.repaint = () => this.draw(true);
-    for (const look of looks) look.addEventListener("change", this.repaint);
-    load(this.dataset.script).then(() => this.draw(true), () => this.hidden = true);
+    for (const query of looks) query.addEventListener("change", this.repaint);
+    load(this.dataset).then(() => this.draw(true), () => this.hidden = true);
+  }
+
+  get step() {
+    return Number(this.dataset.step);
   }
 
   disconnectedCallback() {
     for (const o of [this.observer, this.themes, this.size]) o.disconnect();
-    for (const look of looks) look.removeEventListener("change", this.repaint);
+    for (const query of looks) query.removeEventListener("change", this.repaint);
     this.plot?.destroy();
     this.plot = null;
   }
@@ -68,6 +51,12 @@ class Chart extends HTMLElement {
     sheet.replaceSync(`
       :host { display: block; }
       .uplot { font: inherit; }
+      .mark { position: absolute; z-index: 3; top: 0; bottom: 0; width: 9px; margin-left: -4px; background: linear-gradient(var(--foreground) 0 0) center / 1px no-repeat; }
+      .mark.restart { background: repeating-linear-gradient(var(--muted-foreground) 0 3px, transparent 3px 6px) center / 1px no-repeat; }
+      .mark.deploy::before { content: ""; position: absolute; top: 0; left: 4px; border: 5px solid transparent; border-width: 0 0 7px 7px; border-left-color: var(--foreground); }
+      .mark span { display: none; position: absolute; top: 0; left: 9px; padding: 1px 6px; border: 1px solid var(--border); border-radius: 4px; background: var(--card); color: var(--foreground); font-size: .75rem; line-height: 1.4; white-space: nowrap; }
+      .mark.end span { left: auto; right: 9px; }
+      .mark:is(:hover, :focus-visible) span { display: block; }
       .u-legend { font-size: .75rem; text-align: start; color: var(--muted-foreground); }
       .u-legend th { font-weight: 500; }
       .u-legend .u-value { color: var(--foreground); }
@@ -118,17 +107,18 @@ class Chart extends HTMLElement {
   }
 
   draw(anew) {
-    if (!window.uPlot || !this.isConnected) return;
+    if (!window.uPlot || !look || !this.isConnected) return;
     const { heads, data, unfinished } = this.read();
     this.unfinished = unfinished;
-    const names = heads.map((th) => `${th.textContent} ${th.dataset.color} ${"seconds" in th.dataset}`).join("\n");
+    this.shaped = look.shape(heads, data);
+    const names = heads.map((th) => `${th.textContent} ${th.dataset.color} ${th.dataset.draw} ${"seconds" in th.dataset}`).join("\n");
     if (this.plot && !anew && names === this.names) {
       this.plot.setData(data);
       return this.tell();
     }
     this.names = names;
     this.plot?.destroy();
-    this.plot = new window.uPlot(this.options(heads), data, this.place);
+    this.plot = new window.uPlot(look.options(this, heads), data, this.place);
     if (this.strip) this.plot.setSize(this.box());
     this.tell();
   }
@@ -141,47 +131,15 @@ class Chart extends HTMLElement {
     if (last >= 0) this.plot.setLegend({ idx: last });
   }
 
-  options(heads) {
-    const words = heads.some((th) => "seconds" in th.dataset) ? duration : count;
-    const axis = { stroke: this.color("--muted-foreground"), font: `${this.strip ? 10 : 12}px system-ui`, grid: { stroke: this.color("--border"), width: 1 }, ticks: { show: false } };
-    return {
-      ...this.box(),
-      tzDate: (s) => window.uPlot.tzDate(new Date(s * 1e3), "UTC"),
-      cursor: { drag: { x: true, y: false, setScale: false } },
-      scales: { y: { range: (_, __, high) => [0, high > 0 ? high * 1.08 : 1] } },
-      axes: [
-        { ...axis, ...this.strip && { size: 16, gap: 1 }, values: (_, marks, __, ___, step) => marks.map((s) => moment(s, step)) },
-        { ...axis, size: this.strip ? 46 : 58, ...this.strip && { gap: 2, space: 18 }, values: (_, marks) => marks.map(words) },
-      ],
-      ...this.strip && { padding: [6, 8, 0, 0] },
-      series: [
-        { label: "UTC", value: (_, s, __, i) => s == null ? "—" : new Date(s * 1e3).toISOString().slice(0, 16).replace("T", " ") + (i === this.unfinished ? ", so far" : "") },
-        ...heads.map((th) => ({
-          label: th.textContent, stroke: this.color(th.dataset.color), width: 1.5, value: (_, v) => words(v),
-          points: { filter: (plot, i, shown) => shown ? null : alone(plot.data[i]) }, // no line would show it
-        })),
-      ],
-      hooks: { setCursor: [(plot) => plot.cursor.left < 0 && this.tell()], drawClear: [(plot) => this.shade(plot)], setSelect: [(plot) => this.brush(plot)] },
-    };
-  }
-
-  // shade marks the step that goes on: lines that fall there may rise yet.
-  shade(plot) {
-    const [at, i] = [plot.data[0], this.unfinished];
-    if (i < 0) return;
-    const { left, top, width, height } = plot.bbox;
-    const from = i ? plot.valToPos(at[i - 1], "x", true) : left;
-    plot.ctx.fillStyle = this.color("--muted");
-    plot.ctx.fillRect(from, top, left + width - from, height);
-  }
-
-  // brush shows the time that was selected.
+  // brush has the page show the time that was selected, in whole steps where there are bars.
   brush(plot) {
-    if (plot.select.width < 8) return;
-    const from = Math.floor(plot.posToVal(plot.select.left, "x"));
-    const to = Math.ceil(plot.posToVal(plot.select.left + plot.select.width, "x"));
+    const { left, width } = plot.select;
+    if (width < 8) return;
+    const grain = this.shaped.bars ? this.step : 1;
+    const at = (x, round) => new Date(round(plot.posToVal(x, "x") / grain) * grain * 1e3).toISOString().replace(".000", "");
     const url = new URL(this.dataset.brush, location.href);
-    url.searchParams.set("chart", url.searchParams.get("chart").replace("1-2", `${from}-${to}`));
+    url.searchParams.set("since", at(left, Math.floor));
+    url.searchParams.set("until", at(left + width, Math.ceil));
     location.assign(url);
   }
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/umbelhq/umbel/monitor/deploys"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state/fingerprint"
 	"github.com/umbelhq/umbel/web/auth"
@@ -28,13 +29,16 @@ type Failure struct {
 	Exact      bool    `json:"exact" doc:"Whether count is exact."`
 	LastHour   int     `json:"last_hour" doc:"Number of tasks that failed in the last hour, up to 10,000."`
 	FirstAt    Time    `json:"first_at" doc:"When the oldest retained task failed."`
+	FirstAfter []Mark  `json:"first_after" nullable:"false" doc:"The newest deploy or restart in the day before first_at, and if that is a restart, the newest deploy in that day. It says what came first, not what caused it."`
 	LastAt     Time    `json:"last_at"`
 	ResolvedAt Time    `json:"resolved_at"`
 	Trend      []int64 `json:"trend" nullable:"false" doc:"Failed tasks per clock hour for the last 24 hours, oldest first; the last hour is still in progress."`
 }
 
-func fromFailure(f history.FailureGroup) Failure {
+func fromFailure(f history.FailureGroup, before []deploys.Mark) Failure {
 	d := Failure{
+		FirstAfter: mapSlice(before, fromMark),
+
 		ID: f.ID.String(), Name: text(f.Name), Type: text(f.Fingerprint.Type), Message: text(f.Fingerprint.Message),
 		Place: text(f.Fingerprint.Place), Example: text(f.Example), TaskID: text(f.TaskID), Status: "open",
 		Count: f.Count.N, Exact: f.Count.Exact, LastHour: f.LastHour,
@@ -85,7 +89,14 @@ func (a *api) failures(ctx context.Context, r *listFailures) (*response[List[Fai
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	l := List[Failure]{Items: mapSlice(page.Groups, fromFailure)}
+	before, err := a.precedents(ctx, page.Groups)
+	if err != nil {
+		return nil, a.failed(ctx, err)
+	}
+	l := List[Failure]{Items: make([]Failure, len(page.Groups))}
+	for i, f := range page.Groups {
+		l.Items[i] = fromFailure(f, before[f.ID])
+	}
 	total := page.Open
 	switch q.Show {
 	case query.ShowResolved:
@@ -112,7 +123,16 @@ func (a *api) failure(ctx context.Context, r *FailurePath) (*response[Failure], 
 	case err != nil:
 		return nil, a.failed(ctx, err)
 	}
-	return &response[Failure]{fromFailure(f)}, nil
+	before, err := a.precedents(ctx, []history.FailureGroup{f})
+	if err != nil {
+		return nil, a.failed(ctx, err)
+	}
+	return &response[Failure]{fromFailure(f, before[f.ID])}, nil
+}
+
+// precedents returns what came before groups failed first.
+func (a *api) precedents(ctx context.Context, groups []history.FailureGroup) (map[fingerprint.ID][]deploys.Mark, error) {
+	return deploys.OfFailures(ctx, a.backend.History(), a.backend.View, groups, a.now()) //nolint:wrapcheck // it says what was read
 }
 
 // resolve marks a group as resolved and returns it.

@@ -50,6 +50,7 @@ func TestFailures(t *testing.T) {
 			"example": "ValueError('x')", "task_id": failedID, "status": "open",
 			"count": json.Number("1"), "exact": true, "last_hour": json.Number("0"), "trend": trend,
 			"first_at": "2026-11-21T00:00:07.000000Z", "last_at": "2026-11-21T00:00:07.000000Z", "resolved_at": nil,
+			"first_after": []any{},
 		}},
 		"next": nil, "prev": nil, "total": json.Number("1"),
 	}

@@ -127,6 +127,8 @@ type TaskQuery struct {
 	Sort   string   `query:"sort" doc:"Sort field, with a leading - for descending order. Defaults to the newest change first. Tasks without the field are omitted." example:"-run"`
 	Cols   string   `query:"cols" doc:"Comma-separated columns for tables and CSV; JSON always has all fields." example:"state,name,exc"`
 	Chart  string   `query:"chart" doc:"Chart above the table: range, metric and grouping, or off." example:"7d,run,worker"`
+	Since  string   `query:"since" doc:"With until: only tasks whose newest event lies in this span of time." example:"2026-11-21T10:00:00Z"`
+	Until  string   `query:"until" doc:"End of the span that begins at since." example:"2026-11-21T10:20:00Z"`
 	Cursor string   `query:"cursor" doc:"Cursor from next or prev of an earlier response."`
 }
 

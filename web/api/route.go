@@ -33,7 +33,7 @@ const actionKey = "action"
 
 // ownIDs are the patterns of IDs that Umbel assigns, by path.
 func ownIDs() map[string]string {
-	return map[string]string{"/commands/": "{id:[0-9]+}", "/failures/": "{id}", "/alerts/rules/": "{id}", "/views/": "{id}"}
+	return map[string]string{"/commands/": "{id:[0-9]+}", "/failures/": "{id}", "/alerts/rules/": "{id}", "/views/": "{id}", "/marks/": "{id}"}
 }
 
 // Handle registers the operation, and HEAD with GET. A parameter at the end of a path matches the rest of it: task IDs and
@@ -134,6 +134,7 @@ func (a *api) register(h huma.API) {
 	a.registerSuggest(h)
 	a.registerSearch(h)
 	a.registerViews(h)
+	a.registerMarks(h)
 	a.registerFailures(h)
 	a.registerDuplicates(h)
 	a.registerWorkflows(h)

@@ -19,9 +19,10 @@ type Series struct {
 	From        Time         `json:"from"`
 	To          Time         `json:"to"`
 	StepSeconds int          `json:"step_seconds" doc:"Length of each step; the last one may still be in progress."`
-	Lines       []SeriesLine `json:"lines" nullable:"false" doc:"One series when grouped by state, otherwise the seven mostFrequent and (other)."`
+	Lines       []SeriesLine `json:"lines" nullable:"false" doc:"One series when grouped by state, otherwise the seven most frequent and (other)."`
 	Tasks       *int         `json:"tasks" doc:"Number of newest matching tasks the result is based on; null if it covers all tasks."`
 	Complete    bool         `json:"complete" doc:"Whether these are all matching tasks."`
+	Marks       []Mark       `json:"marks" nullable:"false" doc:"Deploys and restarts of workers in this time, oldest first; the newest 100."`
 }
 
 // SeriesLine is one line of a series.
@@ -111,7 +112,13 @@ func (a *api) series(ctx context.Context, r *seriesInput) (*response[Series], er
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	return &response[Series]{fromSeries(s)}, nil
+	d := fromSeries(s)
+	found, err := a.marks(ctx, s.From, s.To, maxSeriesMarks)
+	if err != nil {
+		return nil, a.failed(ctx, err)
+	}
+	d.Marks = mapSlice(found, fromMark)
+	return &response[Series]{d}, nil
 }
 
 // request returns the query for the rollups.
@@ -133,6 +140,9 @@ func (r *seriesInput) request(now time.Time) (q rollup.Request, err error) {
 	q.Query = parsed.Query
 	return q, err
 }
+
+// maxSeriesMarks is how many marks come with series.
+const maxSeriesMarks = 100
 
 // maxSeries is how long counters are kept.
 const maxSeries = 400 * 24 * time.Hour

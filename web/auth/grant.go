@@ -20,6 +20,7 @@ const (
 	ReadPayload      Action = "payload.read"      // read payloads, and what tells of them: locks, groups of duplicates
 	Export           Action = "export"            // take many tasks at once, as CSV or JSONL
 	SaveView         Action = "view.save"         // save and delete views, which all users share
+	SetMark          Action = "mark.set"          // add and delete marks of deploys
 	ResolveFailure   Action = "failure.resolve"   // resolve and reopen groups of failures
 	DismissTask      Action = "task.dismiss"      // dismiss lost tasks
 	RetryTask        Action = "task.retry"        // publish tasks again with the arguments they had
@@ -54,7 +55,7 @@ const (
 var (
 	viewerActions   = []Action{Open, View, ReadPayload, Export}
 	operatorActions = []Action{
-		SaveView, ResolveFailure, DismissTask, RetryTask, RevokeTask, PublishTask, CallTask, EditRule, ControlWorker, ForgetWorker, ChangeOutbox,
+		SaveView, SetMark, ResolveFailure, DismissTask, RetryTask, RevokeTask, PublishTask, CallTask, EditRule, ControlWorker, ForgetWorker, ChangeOutbox,
 		AcknowledgeAlert,
 	}
 	adminActions = []Action{EditAlert, ShutDownWorker, PurgeQueue, ReleaseLock, ReadAudit, ManageTokens}

@@ -50,6 +50,7 @@ func ParseAppOutbox(v url.Values) (AppOutbox, error) {
 			p.fail(paramChart, err.Message)
 		}
 	}
+	q.Chart.Span = p.span()
 	return q, p.failed()
 }
 
@@ -63,6 +64,7 @@ func (q AppOutbox) First() AppOutbox {
 func (q AppOutbox) URL(path string) string {
 	return address(path, map[string]string{
 		paramOutbox: q.Outbox, paramState: string(q.State), paramName: q.Name, paramChart: q.Chart.String(),
+		paramSpanSince: q.Chart.since(), paramSpanUntil: q.Chart.until(),
 		paramLimit: decimal(int64(q.Limit)), paramCursor: q.Cursor,
 	})
 }

@@ -15,11 +15,11 @@ import (
 // may be missing and stands for itself, in any order. The zero value shows how many tasks there were in the last
 // hour.
 type Chart struct {
-	Off      bool
-	Last     string       // one of Ranges, empty for the first
-	From, To int64        // Unix seconds, "1795262400-1795266000", 0 if Last counts
-	Measure  string       // one of Measures, empty for the first
-	Group    rollup.Group // one of Groups, empty for the first
+	Off     bool
+	Last    string       // one of Ranges, empty for the first
+	Span                 // shown instead of Last, if there is one
+	Measure string       // one of Measures, empty for the first
+	Group   rollup.Group // one of Groups, empty for the first
 }
 
 // What charts show, the default first. Ranges are those that pages offer.
@@ -56,23 +56,15 @@ func parseChart(s string, ranges, measures []string, groups []rollup.Group) (Cha
 		return c, nil
 	}
 	for part := range strings.SplitSeq(s, ",") {
-		from, to, ranged := strings.Cut(part, "-")
 		switch {
 		case part == "off":
 			c.Off = true
 		case slices.Contains(ranges, part):
-			c.Last, c.From, c.To = part, 0, 0
+			c.Last = part
 		case slices.Contains(measures, part):
 			c.Measure = part
 		case slices.Contains(groups, rollup.Group(part)):
 			c.Group = rollup.Group(part)
-		case ranged:
-			a, err := strconv.ParseUint(from, 10, 40)
-			b, err2 := strconv.ParseUint(to, 10, 40)
-			if err != nil || err2 != nil || b <= a {
-				return Chart{}, wrongChart(part, ranges, measures, groups)
-			}
-			c.Last, c.From, c.To = "", int64(a), int64(b)
 		default:
 			return Chart{}, wrongChart(part, ranges, measures, groups)
 		}
@@ -81,12 +73,11 @@ func parseChart(s string, ranges, measures []string, groups []rollup.Group) (Cha
 }
 
 func wrongChart(part string, ranges, measures []string, groups []rollup.Group) *Error {
-	last := "two Unix times joined by -"
-	if len(groups) > 0 {
-		last += ", and state, name, worker or queue"
+	all := slices.Concat([]string{"off"}, measures, ranges)
+	for _, g := range groups {
+		all = append(all, string(g))
 	}
-	return &Error{Param: paramChart, Message: fmt.Sprintf("has a part %q; these are: off, %s, %s, %s",
-		part, strings.Join(measures, ", "), strings.Join(ranges, ", "), last)}
+	return &Error{Param: paramChart, Message: fmt.Sprintf("has a part %q; these are: %s", part, strings.Join(all, ", "))}
 }
 
 // normal leaves defaults out.
@@ -103,15 +94,12 @@ func (c Chart) normal() Chart {
 	return c
 }
 
-// String returns the one spelling of the parameter, without defaults.
+// String returns the one spelling of the parameter, without defaults and without the span, which has parameters of its own.
 func (c Chart) String() string {
 	c = c.normal()
 	var parts []string
 	if c.Off {
 		parts = append(parts, "off")
-	}
-	if c.To != 0 {
-		parts = append(parts, fmt.Sprintf("%d-%d", c.From, c.To))
 	}
 	for _, part := range []string{c.Last, c.Measure, string(c.Group)} {
 		if part != "" {

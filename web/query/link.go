@@ -15,8 +15,16 @@ import (
 // Request returns the request for a backend, with relative times as of now.
 func (t Tasks) Request(now time.Time) history.TaskRequest {
 	return history.TaskRequest{
-		Query: t.Query, Sort: t.Sort, Limit: cmp.Or(t.Limit, DefaultLimit), From: t.From, Newer: t.Newer, Now: now,
+		Query: t.Narrowed(), Sort: t.Sort, Limit: cmp.Or(t.Limit, DefaultLimit), From: t.From, Newer: t.Newer, Now: now,
 	}
+}
+
+// Narrowed returns the query with the span of time, in which the newest events of tasks lie.
+func (t Tasks) Narrowed() query.Query {
+	if s := t.Chart.Span; s.To != 0 {
+		return t.Query.And(query.New(query.Between(query.Updated, s.From*1e6, s.To*1e6)))
+	}
+	return t.Query
 }
 
 // Canonical returns the one spelling of the query: sorted, URL-encoded, without defaults and
@@ -32,7 +40,7 @@ func (t Tasks) URL(path string) string {
 	}
 	params := map[string]string{
 		paramText: t.Query.String(), paramSort: t.Sort.String(), paramCols: strings.Join(cols, ","), paramChart: t.Chart.String(),
-		paramLimit: decimal(t.Limit),
+		paramLimit: decimal(t.Limit), paramSpanSince: t.Chart.since(), paramSpanUntil: t.Chart.until(),
 	}
 	if t.Limit == DefaultLimit {
 		delete(params, paramLimit)
@@ -66,7 +74,7 @@ func decimal[N int | int64](n N) string {
 }
 
 // Filtered reports whether the query leaves any task out.
-func (t Tasks) Filtered() bool { return !t.Query.All() }
+func (t Tasks) Filtered() bool { return !t.Narrowed().All() }
 
 // First returns the query at the first page.
 func (t Tasks) First() Tasks {

@@ -54,7 +54,7 @@ type Tasks struct {
 	Text  string      // q as it was written; the spelling of Query where other parameters add to it
 	Sort  query.Sort
 	Cols  []query.Field   // columns to show, in their order; none means the usual ones
-	Chart Chart           // above the list
+	Chart Chart           // above the list; its span narrows the list too
 	Limit int             // 1 to MaxLimit; 0 means DefaultLimit
 	From  *state.Position // the page continues after this row; nil means the first page
 	Newer bool            // the page lies before From, towards the top of the list
@@ -69,6 +69,7 @@ func Parse(v url.Values) (Tasks, error) {
 	t.Sort = p.sort()
 	t.Cols = p.cols()
 	t.Chart = p.chart()
+	t.Chart.Span = p.span()
 	t.Limit = p.limit()
 	t.From, t.Newer = p.cursor()
 	return t, p.failed()

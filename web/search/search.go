@@ -44,7 +44,7 @@ func Read(ctx context.Context, b Backend, q query.Tasks, now time.Time) (Page, e
 	g.Go(func() error {
 		ctx, cancel := context.WithTimeout(ctx, CountTimeout)
 		defer cancel()
-		if n, err := b.Count(ctx, q.Query); err == nil { // without it the page tells less
+		if n, err := b.Count(ctx, q.Narrowed()); err == nil { // without it the page tells less
 			count = n
 		}
 		return nil

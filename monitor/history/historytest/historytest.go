@@ -26,6 +26,7 @@ func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	tests := make(map[string]func(storeTest))
 	maps.Copy(tests, historyTests())
 	maps.Copy(tests, views())
+	maps.Copy(tests, marks())
 	maps.Copy(tests, minutes())
 	maps.Copy(tests, failures())
 	maps.Copy(tests, duplicateTests())

@@ -18,6 +18,7 @@ const schema15 = `
 	DROP TRIGGER workflow_task_changed;
 	DROP TRIGGER workflow_task_moved;
 	DROP TABLE workflows;
+	DROP TABLE marks;
 	DROP TABLE alert_rules;
 	DROP TABLE alert_firings;
 	DROP TABLE alert_records;

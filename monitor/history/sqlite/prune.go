@@ -30,7 +30,7 @@ type pruner struct {
 func (p *pruner) run(ctx context.Context) (err error) {
 	defer annotate(&err, "prune history")
 	for _, step := range []func(context.Context) error{
-		p.removeOld, p.thin, p.shrink, p.db.sweepFailures, p.removeCommands, p.freePages,
+		p.removeOld, p.thin, p.shrink, p.db.sweepFailures, p.removeCommands, p.removeMarks, p.freePages,
 	} {
 		if err := step(ctx); err != nil {
 			return err

@@ -36,6 +36,7 @@ func copiedTables() []struct{ name, columns, key, alone string } {
 	return []struct{ name, columns, key, alone string }{
 		{name: "failures", columns: "failure, name, type, message, place, resolved", key: "failure"},
 		{name: "views", columns: "name, query, sort, cols"},
+		{name: "marks", columns: "at, text, link, service, version, actor", alone: "marks"},
 		{name: "workers", columns: "name, body"},
 		{name: "snapshots", columns: "at, clock, body", key: "at"},
 		{name: "rollups", columns: "span, at, name, worker, queue, received, succeeded, failed, retried, wait, run"},
@@ -263,9 +264,9 @@ func (s *recovery) table(ctx context.Context, name, columns, key string, symbols
 	if name == "rollups" && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = 'minutes'`).Scan(new(int)) == nil {
 		from = "minutes" // as it was called up to schema 10
 	}
-	newer := slices.Contains([]string{"outbox_samples", "tokens", "snapshots", "alert_rules", "alert_firings"}, name)
+	newer := slices.Contains([]string{"outbox_samples", "tokens", "snapshots", "alert_rules", "alert_firings", "marks"}, name)
 	if newer && s.from.QueryRowContext(ctx, `SELECT 1 FROM sqlite_schema WHERE name = ?`, name).Scan(new(int)) != nil {
-		return nil // the file is of a schema before 13, 14, 16 or 17
+		return nil // the file is of a schema before 13, 14, 16, 17 or 19
 	}
 	if name == "audit" && s.from.QueryRowContext(ctx, `SELECT 1 FROM pragma_table_info('audit') WHERE name = 'kind'`).Scan(new(int)) != nil {
 		columns = formerAuditColumns
