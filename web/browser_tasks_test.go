@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 
 	"github.com/umbelhq/umbel/internal/testbrowser"
@@ -40,15 +39,6 @@ const above = `(() => {
 	return [...document.querySelectorAll("#tasks tr")].filter((row) => row.getBoundingClientRect().bottom <= fold).length;
 })()`
 
-// moved are the elements outside the rows that layout has moved up or down since the page began.
-const moved = `(() => {
-	const shifts = window.shifts.flatMap((e) => e.sources).filter((s) => s.previousRect.top !== s.currentRect.top);
-	const nodes = shifts.map((s) => s.node?.nodeType === 1 ? s.node : s.node?.parentElement);
-	const rect = (r) => [r.top, r.bottom].map(Math.round).join("–");
-	const told = shifts.map((s, i) => (nodes[i]?.id || nodes[i]?.className) + " " + rect(s.previousRect) + " to " + rect(s.currentRect));
-	return told.filter((_, i) => nodes[i] && !nodes[i].closest("#tasks, .news")).join(", ");
-})()`
-
 func firstScreen(t *testing.T, b context.Context) {
 	for _, size := range []struct {
 		width, height int64
@@ -64,12 +54,6 @@ func firstScreen(t *testing.T, b context.Context) {
 			if err := chromedp.Do(tb.ctx, chromedp.EmulateViewport(size.width, size.height)); err != nil {
 				t.Fatalf("set size: %v", err)
 			}
-			_, err := chromedp.Call(tb.ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: `
-				window.shifts = [];
-				new PerformanceObserver((list) => window.shifts.push(...list.getEntries())).observe({ type: "layout-shift", buffered: true });`})
-			if err != nil {
-				t.Fatal(err)
-			}
 			tb.eval(`void location.assign("/tasks")`)
 			tb.until(`location.pathname === "/tasks" && ` + live)
 			tb.until(inked + ` > 0`) // the chart is drawn
@@ -77,13 +61,6 @@ func firstScreen(t *testing.T, b context.Context) {
 				t.Errorf("%v rows above the fold at %d×%d, want %v", got, size.width, size.height, size.rows)
 			}
 			tb.want(`document.documentElement.scrollWidth <= innerWidth`, true)
-			tb.eval(`void (window.shifts.length = 0)`) // those while the page was parsed
-			for i := range 3 {
-				id := fmt.Sprint("new-", i)
-				s.backend.now(state.TaskReceived, id)
-				tb.until(fmt.Sprintf(`document.querySelector("#tasks tr").id === "t-%s"`, id))
-			}
-			tb.want(moved, "")
 		})
 	}
 }

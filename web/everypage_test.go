@@ -85,7 +85,7 @@ type visited struct {
 
 // noPages are the patterns of GET that answer with no page of their own.
 var noPages = []string{
-	"/assets/*", "/broker", "/dashboard", "/favicon.ico", "/healthcheck", "/healthz", "/login/{provider}", "/metrics", "/readyz", "/task/*",
+	"/assets/*", "/broker", "/dashboard", "/failures/{id}/issue", "/favicon.ico", "/healthcheck", "/healthz", "/login/{provider}", "/metrics", "/readyz", "/task/*",
 	"/tasks/datatable", "/worker/*", "/ws",
 }
 
@@ -167,6 +167,7 @@ func failingPages(t *testing.T) visited {
 	v := visited{"http://" + s.address + s.prefix, []string{
 		"/", "/tasks", "/failures", "/duplicates", duplicates, "/schedules", "/types?last=30d", "/types/billing.charge?last=30d",
 		"/types/" + longName + "?last=30d", "/workflows",
+		"/tasks/9b2c7c1e-8a54-4a9b-9a0c-6f1f2a3b4c01/compare?with=9b2c7c1e-8a54-4a9b-9a0c-6f1f2a3b4c03",
 	}}
 	failures, err := s.backend.History().FailureGroups(t.Context(), history.FailureRequest{Limit: 10, Now: time.UnixMicro(noon)})
 	if err != nil || len(failures.Groups) != 2 {

@@ -25,8 +25,8 @@ import (
 	"github.com/umbelhq/umbel/web"
 )
 
-// BenchmarkPages serves every page of a week of tasks: UMBEL_BENCH_TASKS of them, or 2,000. Each request goes to a new handler,
-// so that none is answered by what one before has read. The history is kept in the directory that UMBEL_BENCH_PAGES names, if
+// BenchmarkPages serves every page of a week of tasks: UMBEL_BENCH_TASKS of them, or 2,000. Each is asked for twice: the first
+// time, nothing is cached in the handler, which is a new one. The history is kept in the directory that UMBEL_BENCH_PAGES names, if
 // it is set, for the next run.
 func BenchmarkPages(b *testing.B) {
 	n, err := strconv.Atoi(cmp.Or(os.Getenv("UMBEL_BENCH_TASKS"), "2000"))
@@ -36,23 +36,28 @@ func BenchmarkPages(b *testing.B) {
 	o, pages := benchPages(b, n)
 	for _, path := range pages {
 		b.Run(strings.ReplaceAll(path, "/", "|"), func(b *testing.B) {
-			var took []time.Duration
+			var first, again []time.Duration
 			for b.Loop() {
 				h, err := web.New(o)
 				if err != nil {
 					b.Fatal(err)
 				}
-				w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(b.Context(), http.MethodGet, path, nil)
-				start := time.Now()
-				h.ServeHTTP(w, r)
-				took = append(took, time.Since(start))
-				if w.Code != http.StatusOK && !strings.HasPrefix(path, "/act/") {
-					b.Fatalf("%d: %s", w.Code, words(w.Body.String()))
+				for _, took := range []*[]time.Duration{&first, &again} {
+					w, r := httptest.NewRecorder(), httptest.NewRequestWithContext(b.Context(), http.MethodGet, path, nil)
+					start := time.Now()
+					h.ServeHTTP(w, r)
+					*took = append(*took, time.Since(start))
+					if w.Code != http.StatusOK && !strings.HasPrefix(path, "/act/") {
+						b.Fatalf("%d: %s", w.Code, words(w.Body.String()))
+					}
 				}
 			}
-			slices.Sort(took)
-			b.ReportMetric(float64(took[0].Microseconds())/1000, "fastest-ms")
-			b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "p50-ms")
+			median := func(took []time.Duration) float64 {
+				slices.Sort(took)
+				return float64(took[len(took)/2].Microseconds()) / 1000
+			}
+			b.ReportMetric(median(first), "first-ms")
+			b.ReportMetric(median(again), "again-ms")
 			b.ReportMetric(0, "ns/op")
 		})
 	}
@@ -106,6 +111,7 @@ func benchPages(b *testing.B, n int) (web.Options, []string) {
 	newest, old, root := benchTaskID(n-1), benchTaskID(n/2), benchTaskID(n/2-n/2%5)
 	named := map[string][]string{
 		"/tasks/*":             {"/tasks/" + newest, "/tasks/" + old},
+		"/tasks/{id}/compare":  {"/tasks/" + newest + "/compare?with=" + old},
 		"/types/*":             {"/types/billing.charge_0", "/types/billing.charge_0?last=7d"},
 		"/workers/*":           {"/workers/celery@web-1", "/workers/celery@web-1?tab=history", "/workers/celery@web-1?tab=tasks", "/workers/celery@web-1?tab=clock"},
 		"/workflows/*":         {"/workflows/" + root, "/workflows/" + root + "?tab=graph", "/workflows/" + root + "?tab=spacetime"},
@@ -138,11 +144,12 @@ func benchPages(b *testing.B, n int) (web.Options, []string) {
 	return o, pages
 }
 
-// index waits until the texts of ended tasks are indexed.
+// index indexes texts until that changes nothing more.
 func index(b *testing.B, c *testcluster.Cluster) {
 	b.Helper()
 	run(b, func(ctx context.Context) error { return c.DB.Run(ctx, func([]string) {}) })
-	for <-time.After(time.Second); c.DB.Health().Unindexed > benchActive; <-time.After(time.Second) {
+	for before := -1; before != c.DB.Health().Unindexed; <-time.After(5 * time.Second) {
+		before = c.DB.Health().Unindexed
 	}
 }
 
