@@ -38,6 +38,7 @@ type Layout struct {
 	Compact      bool    // the visitor chose lower rows
 	Demo         bool    // the cluster is simulated
 	TourDone     bool    // the visitor has closed the tour of the demo
+	Span         string  // since=…&until=… of the span of time that the page shows, empty for none
 	Path         string  // address of the page, to come back to after changing the theme
 	User         User
 	Version      string
@@ -82,10 +83,19 @@ type entry struct {
 	Href    string
 }
 
+// spanned is the address of a page that can show the span of time of this one.
+func (l Layout) spanned(path string) string {
+	address := string(l.path(path))
+	if l.Span != "" {
+		address += "?" + l.Span
+	}
+	return address
+}
+
 func (l Layout) entries() []entry {
 	list := []entry{
-		{SectionOverview, "layout-dashboard", "Overview", string(l.path("/"))},
-		{SectionTasks, "list-checks", "Tasks", string(l.path("/tasks"))},
+		{SectionOverview, "layout-dashboard", "Overview", l.spanned("/")},
+		{SectionTasks, "list-checks", "Tasks", l.spanned("/tasks")},
 		{SectionTypes, "timer", "Task types", string(l.path(TypesPath))},
 		{SectionWorkflows, "workflow", "Workflows", string(l.path(WorkflowsPath))},
 		{SectionSchedules, "clock", "Schedules", string(l.path(SchedulesPath))},

@@ -27,6 +27,7 @@ import (
 	"github.com/umbelhq/umbel/web/issue"
 	"github.com/umbelhq/umbel/web/live"
 	"github.com/umbelhq/umbel/web/payload"
+	"github.com/umbelhq/umbel/web/query"
 )
 
 // common is what all pages and forms share.
@@ -193,6 +194,7 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 		l.User = p.user(r)
 	}
 	l.Title, l.Section, l.Theme, l.Path = pg.title, pg.section, theme(r), p.urls.Prefix+pg.url
+	l.Span = query.SpanOf(pg.url)
 	l.Compact, l.Demo, l.TourDone = compact(r), p.demo, toured(r)
 	switch {
 	case p.instant != nil:

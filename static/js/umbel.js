@@ -459,7 +459,7 @@ async function swap(url, settleAll) {
   if (!$(".rail", page)) location.assign(url); // nobody is signed in any more
   live.answered = Date.now();
   document.title = page.title;
-  for (const part of ["#past", "#look-back", "#banner", "#history-alert", "#outbox-alert", "#broker", "#dead", ".top .search", ".top .theme"]) {
+  for (const part of ["#past", "#look-back", "#banner", "#history-alert", "#outbox-alert", "#broker", ".rail", ".top .search", ".top .theme"]) {
     const [old, now] = [$(part), $(part, page)];
     if (old && now) morph(old, now);
   }

@@ -58,3 +58,16 @@ func (s Span) text(second int64) string {
 func (c Chart) URL(path string) string {
 	return address(path, map[string]string{paramChart: c.String(), paramSpanSince: c.since(), paramSpanUntil: c.until()})
 }
+
+// SpanOf returns the parameters of the span of time in an address, empty if it has none.
+func SpanOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	s, err := ParseSpan(u.Query())
+	if err != nil || s.To == 0 {
+		return ""
+	}
+	return url.Values{paramSpanSince: {s.since()}, paramSpanUntil: {s.until()}}.Encode()
+}
