@@ -19,6 +19,7 @@ import (
 type Failures struct {
 	Groups         []history.FailureGroup
 	Show           string                            // open, resolved or all
+	Assignee       string                            // whose groups are listed, empty for all
 	Open, Resolved int                               // groups in all
 	JustResolved   *history.FailureGroup             // what the visitor has just resolved
 	Unreadable     bool                              // the history cannot be read
@@ -138,6 +139,21 @@ func trendWords(f history.FailureGroup) string {
 		" in all, at most " + number(int64(peak(series))) + " in one hour, " + number(f.Trend[len(f.Trend)-1]) + " in this one"
 }
 
+// failuresWith links to the groups of an assignee, of everybody if that is empty, that a choice shows.
+func (u URLs) failuresWith(assignee, show string) templ.SafeURL {
+	v := url.Values{}
+	if assignee != "" {
+		v.Set("assignee", assignee)
+	}
+	if show != "" && show != "open" {
+		v.Set("show", show)
+	}
+	if len(v) == 0 {
+		return u.path("/failures")
+	}
+	return u.path("/failures?" + v.Encode())
+}
+
 // FailurePath is the address of a group's page, below the prefix.
 func FailurePath(id string) string { return "/failures/" + id }
 
@@ -145,14 +161,6 @@ func (u URLs) failure(id fingerprint.ID) templ.SafeURL { return u.path(FailurePa
 
 func (u URLs) failureJSON(id fingerprint.ID) templ.SafeURL {
 	return u.path("/api/v1/failures/" + id.String())
-}
-
-// failuresShown links to the groups that a choice shows.
-func (u URLs) failuresShown(value string) templ.SafeURL {
-	if value == "open" {
-		return u.path("/failures")
-	}
-	return u.path("/failures?show=" + value)
 }
 
 // failuresOf links to the tasks of a group.

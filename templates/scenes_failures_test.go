@@ -28,6 +28,7 @@ func failing() []history.FailureGroup {
 				Type: "ConnectionError", Message: "cannot reach <address> (attempt <n>)", Place: "gateway.py in post",
 			},
 			Example: "ConnectionError('cannot reach 10.0.3.7:8080 (attempt 3)')", TaskID: retried().ID,
+			Note: "Gateway team knows <7>.\nTicket GW-12", NotedBy: "ann", NotedAt: at(-600 * second), Assignee: "bob",
 			Count: history.Count{N: 10_000}, LastHour: 412, FirstAt: at(-90_000 * second), LastAt: at(0), Trend: trend(),
 		},
 		{
@@ -37,6 +38,7 @@ func failing() []history.FailureGroup {
 		},
 		{
 			ID: id("1111111111111111"), Name: evil, Fingerprint: fingerprint.Fingerprint{Type: evil, Message: evil, Place: evil},
+			Note: evil, NotedBy: evil, NotedAt: at(0), Assignee: evil,
 			Example: evil, TaskID: evil, Count: history.Count{N: 1, Exact: true}, FirstAt: at(0), LastAt: at(0),
 		},
 	}

@@ -53,6 +53,8 @@ func scenes() map[string]scene {
 		"failures":            {layout(templates.SectionFailures, "/failures"), failureList()},
 		"failures-resolved":   {dark(layout(templates.SectionFailures, "/failures?show=resolved")), templates.Failures{Show: "resolved", Open: 3, Self: "/ops/failures?show=resolved"}},
 		"failures-settled":    {layout(templates.SectionFailures, "/failures"), templates.Failures{Show: "open", Resolved: 1, Self: "/ops/failures", JustResolved: new(failing()[0])}},
+		"failures-mine":       {signedIn(layout(templates.SectionFailures, "/failures?assignee=bob")), templates.Failures{Groups: failing()[:1], Show: "open", Assignee: "bob", Open: 1, Self: "/ops/failures?assignee=bob"}},
+		"failure-mine":        {signedIn(layout(templates.SectionFailures, "/failures/0dd7dc58725190cd")), failureGroup()},
 		"failures-none":       {layout(templates.SectionFailures, "/failures"), templates.Failures{Show: "open", Self: "/ops/failures"}},
 		"failures-unreadable": {layout(templates.SectionFailures, "/failures"), templates.Failures{Show: "open", Self: "/ops/failures", Unreadable: true}},
 		"failure":             {layout(templates.SectionFailures, "/failures/0dd7dc58725190cd"), failureGroup()},
@@ -96,6 +98,11 @@ func layout(section templates.Section, topic string) templates.Layout {
 	return templates.Layout{
 		Title: "A page", Section: section, Topic: topic, Path: "/ops/", Version: "v0.1.0", Health: connected(),
 	}
+}
+
+func signedIn(c templates.Layout) templates.Layout {
+	c.User = templates.User{Name: "ann", Role: "operator", Payload: true}
+	return c
 }
 
 func dark(c templates.Layout) templates.Layout {

@@ -43,6 +43,7 @@ func (all audiences) routeChanges(r router, h *Handler) {
 	}
 	r.post("/failures/{id}/resolve", auth.ResolveFailure, h.resolve(true))
 	r.post("/failures/{id}/reopen", auth.ResolveFailure, h.resolve(false))
+	r.post("/failures/{id}/note", auth.ResolveFailure, h.noteFailure)
 	if p.service() == nil {
 		return
 	}

@@ -121,6 +121,40 @@ func TestBrowserSplitsAGroup(t *testing.T) {
 	tb.want(`[...document.querySelectorAll("#tasks tr")].every((row) => row.innerText.includes("import"))`, true)
 }
 
+// TestBrowserNotesAndAssigns assigns a group to whoever is signed in with one click, and finds it with one.
+func TestBrowserNotesAndAssigns(t *testing.T) {
+	t.Parallel()
+	s := &server{t: t, backend: newChangingBackend(t, state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
+	s.options = func(o *web.Options) { o.Identify = func(*http.Request) string { return "ann" } }
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	b := testbrowser.Open(t)
+	group := "/failures/" + failureID()
+	tb, other := newTab(t, b, s, group), newTab(t, b, s, group)
+	tb.until(live)
+	other.until(live)
+	tb.want(`document.querySelector("#failure-note").innerText`, "Assigned to nobody")
+	tb.click("#assign-to-me button")
+	tb.until(`document.querySelector("#assign-to-me") === null && ` + live)
+	other.until(`document.querySelector("#failure-note").innerText === "Assigned to ann"`)
+
+	tb.click("details:has([name=note]) summary")
+	tb.until(`document.querySelector("[name=note]").checkVisibility()`)
+	tb.click("[name=note]")
+	tb.press("Gateway team <b>knows</b>")
+	tb.click("details:has([name=note]) button")
+	tb.until(`document.querySelector("#failure-note blockquote")?.innerText === "Gateway team <b>knows</b>" && ` + live)
+	tb.want(`document.querySelector("#failure-note .aside").innerText.startsWith("ann, ")`, true)
+	other.until(`document.querySelector("#failure-note blockquote")?.innerText === "Gateway team <b>knows</b>"`)
+
+	tb.eval(`void location.assign("/ops/failures")`)
+	tb.until(`document.querySelector("#failures .noted")?.innerText.includes("Gateway team") && ` + live)
+	tb.click("#mine")
+	tb.until(`location.search === "?assignee=ann" && ` + live)
+	tb.want(`document.querySelectorAll("#failures tr").length`, 1.0)
+	tb.want(`document.querySelector("#failures-shown .assignee").innerText.trim()`, "Assigned to ann")
+}
+
 func TestBrowserOpensAnIssue(t *testing.T) {
 	t.Parallel()
 	asked := make(chan *http.Request, 1)

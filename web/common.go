@@ -43,9 +43,9 @@ type common struct {
 	redactor    *redact.Redactor
 	auditLog    history.AuditLog // nil records nothing
 	urls        templates.URLs
-	signedIn    *signInPages // nil where people do not sign in here
-	bare        bool         // pages show nothing of the cluster, for those who are not signed in
-	version     string       // of Umbel
+	signedIn    *signInPages    // nil where people do not sign in here
+	bare        bool            // pages show nothing of the cluster, for those who are not signed in
+	version     string          // of Umbel
 	issues      *issue.Template // nil for none
 	demo        bool            // the cluster is simulated
 	remember    func(topic, name string, s live.Snapshot)

@@ -44,7 +44,7 @@ func (p *failurePages) load(ctx context.Context, a address) (page, error) {
 		return page{}, invalid(err, templates.Link{Text: "All failures", Href: p.urls.Prefix + "/failures"})
 	}
 	path := p.urls.Prefix + "/failures"
-	v := templates.Failures{Since: p.hourAgo(), Show: q.Show, Self: q.URL(path), JustResolved: p.justResolved(ctx, a)}
+	v := templates.Failures{Assignee: q.Assignee, Since: p.hourAgo(), Show: q.Show, Self: q.URL(path), JustResolved: p.justResolved(ctx, a)}
 	pg := page{url: q.URL("/failures"), title: "Failures", section: templates.SectionFailures}
 	if v.Show == "" {
 		v.Show = query.ShowOpen
@@ -57,7 +57,7 @@ func (p *failurePages) load(ctx context.Context, a address) (page, error) {
 	v.Groups, v.Open, v.Resolved = found.Groups, found.Open, found.Resolved
 	v.Before = p.precedents(ctx, found.Groups...)
 	if q.After != nil {
-		v.Newest = query.Failures{Show: q.Show, Limit: q.Limit}.URL(path)
+		v.Newest = query.Failures{Show: q.Show, Assignee: q.Assignee, Limit: q.Limit}.URL(path)
 	}
 	if found.Next != nil {
 		q.After = found.Next

@@ -127,6 +127,36 @@ func TestFailuresAreResolvedAndThatIsUndone(t *testing.T) {
 	}
 }
 
+func TestFailuresAreNotedWithinBounds(t *testing.T) {
+	t.Parallel()
+	h := dashboardAt(t, newBackend(t, state.Options{}))
+	group := "/ops/failures/" + failureID()
+	for name, tc := range map[string]struct {
+		form url.Values
+		code int
+	}{
+		"lines":           {url.Values{"note": {" one\r\ntwo "}, "assignee": {"ann"}, "return": {group}}, http.StatusSeeOther},
+		"nothing":         {url.Values{"return": {group}}, http.StatusBadRequest},
+		"long":            {url.Values{"note": {strings.Repeat("x", history.MaxFailureNote+1)}}, http.StatusBadRequest},
+		"long assignee":   {url.Values{"assignee": {strings.Repeat("x", history.MaxAssignee+1)}}, http.StatusBadRequest},
+		"two-line person": {url.Values{"assignee": {"ann\nbob"}}, http.StatusBadRequest},
+	} {
+		w := submit(t, h, group+"/note", tc.form)
+		if w.Code != tc.code || tc.code == http.StatusSeeOther && w.Header().Get("Location") != group {
+			t.Errorf("%s: answers %d with %q, want %d", name, w.Code, w.Header().Get("Location"), tc.code)
+		}
+	}
+	page := visit(t, h, group).Body.String()
+	for _, want := range []string{"<blockquote>one\ntwo</blockquote>", `href="/ops/failures?assignee=ann"`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+	if page := visit(t, h, "/ops/failures?assignee=bob").Body.String(); strings.Contains(page, group) {
+		t.Error("the failures of bob have that of ann")
+	}
+}
+
 func TestFailuresAreSettledBySameSiteFormsOnly(t *testing.T) {
 	t.Parallel()
 	h := dashboardAt(t, newBackend(t, state.Options{}))

@@ -19,6 +19,8 @@ type FailureGroups interface {
 	// ResolveFailureGroup marks a group as resolved at a time, or reopens it if that is zero. A later failure
 	// reopens it, too. ErrNotFound if there is none.
 	ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error
+	// NoteFailureGroup changes what people note about a group. ErrNotFound if there is none.
+	NoteFailureGroup(ctx context.Context, id fingerprint.ID, n FailureNote) error
 	// ResolvedFailures returns when groups were resolved last, of those that are or were until a later failure.
 	ResolvedFailures(ctx context.Context) (map[fingerprint.ID]time.Time, error)
 }
@@ -30,12 +32,16 @@ const (
 	MaxFailureGroups = 10_000
 	// MaxFailureCount bounds the count of a group's tasks.
 	MaxFailureCount = 10_000
+	// MaxFailureNote and MaxAssignee bound what people note, in bytes. Callers check them.
+	MaxFailureNote = 2_000
+	MaxAssignee    = 256
 	// TrendHours is the number of hours in a trend.
 	TrendHours = 24
 )
 
 // FailureRequest asks for groups.
 type FailureRequest struct {
+	Assignee string           // only groups that are assigned to them; empty is all
 	Resolved *bool            // only groups that are, or are not, resolved; nil is all
 	Busiest  bool             // groups with failures in the last hour, most first; else all, newest failure first
 	After    *FailurePosition // position that the page starts after; not with Busiest
@@ -47,6 +53,9 @@ type FailureRequest struct {
 // Page selects the page from all groups. It modifies all.
 func (r FailureRequest) Page(all []FailureGroup) FailurePage {
 	var page FailurePage
+	if r.Assignee != "" {
+		all = slices.DeleteFunc(all, func(f FailureGroup) bool { return f.Assignee != r.Assignee })
+	}
 	for i := range all {
 		if all[i].Resolved() {
 			page.Resolved++
@@ -82,7 +91,7 @@ type FailurePosition struct {
 type FailurePage struct {
 	Groups         []FailureGroup
 	Next           *FailurePosition // where the next page starts, nil at the end
-	Open, Resolved int              // all groups, whatever the request
+	Open, Resolved int              // all groups of the assignee, whatever else the request has
 }
 
 // FailureGroup is a group of failed tasks.
@@ -97,6 +106,19 @@ type FailureGroup struct {
 	FirstAt, LastAt time.Time
 	Trend           []int64   // failures in each of the last TrendHours hours, oldest first
 	ResolvedAt      time.Time // zero if it never was
+
+	Note     string
+	NotedBy  string    // user, empty if unknown
+	NotedAt  time.Time // zero if there is no note
+	Assignee string    // user that people chose, empty for nobody
+}
+
+// FailureNote changes what people note about a group. A nil text leaves what there is, an empty one removes it.
+type FailureNote struct {
+	Text     *string // by By
+	Assignee *string
+	By       string
+	At       time.Time
 }
 
 // Resolved reports whether the group was resolved and no task has failed since.

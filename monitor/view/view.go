@@ -125,6 +125,11 @@ type notifyingHistory struct {
 	notify func()
 }
 
+func (h notifyingHistory) NoteFailureGroup(ctx context.Context, id fingerprint.ID, n history.FailureNote) error {
+	defer h.notify()
+	return h.History.NoteFailureGroup(ctx, id, n)
+}
+
 func (h notifyingHistory) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error {
 	defer h.notify()
 	return h.History.ResolveFailureGroup(ctx, id, at)

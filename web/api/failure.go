@@ -3,8 +3,12 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -32,6 +36,10 @@ type Failure struct {
 	FirstAfter []Mark  `json:"first_after" nullable:"false" doc:"The newest deploy or restart in the day before first_at, and if that is a restart, the newest deploy in that day. It says what came first, not what caused it."`
 	LastAt     Time    `json:"last_at"`
 	ResolvedAt Time    `json:"resolved_at"`
+	Note       *string `json:"note" doc:"What people noted about the group."`
+	NotedBy    *string `json:"noted_by" doc:"User who wrote the note; null if unknown."`
+	NotedAt    Time    `json:"noted_at"`
+	Assignee   *string `json:"assignee" doc:"User to whom the group is assigned."`
 	Trend      []int64 `json:"trend" nullable:"false" doc:"Failed tasks per clock hour for the last 24 hours, oldest first; the last hour is still in progress."`
 }
 
@@ -43,6 +51,7 @@ func fromFailure(f history.FailureGroup, before []deploys.Mark) Failure {
 		Place: text(f.Fingerprint.Place), Example: text(f.Example), TaskID: text(f.TaskID), Status: "open",
 		Count: f.Count.N, Exact: f.Count.Exact, LastHour: f.LastHour,
 		FirstAt: timeOf(f.FirstAt), LastAt: timeOf(f.LastAt), ResolvedAt: timeOf(f.ResolvedAt),
+		Note: text(f.Note), NotedBy: text(f.NotedBy), NotedAt: timeOf(f.NotedAt), Assignee: text(f.Assignee),
 		Trend: append([]int64{}, f.Trend...),
 	}
 	switch {
@@ -65,13 +74,16 @@ func (a *api) registerFailures(h huma.API) {
 		"Mark a failure group as resolved", notFound, unavailable), a.resolve)
 	huma.Register(h, post(h, auth.ResolveFailure, "reopen-failure", "/failures/{id}/reopen",
 		"Reopen a resolved failure group", notFound, unavailable), a.reopen)
+	huma.Register(h, postBody(h, auth.ResolveFailure, "note-failure", "/failures/{id}/note",
+		"Change the note or the assignee of a failure group", notFound, unavailable), a.note)
 }
 
 type listFailures struct {
 	Query
-	Show   string `query:"show" enum:"open,resolved,all" default:"open" doc:"Which groups to list; open includes groups that recurred."`
-	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of groups to return."`
-	Cursor string `query:"cursor" doc:"Cursor from next of an earlier response."`
+	Show     string `query:"show" enum:"open,resolved,all" default:"open" doc:"Which groups to list; open includes groups that recurred."`
+	Assigned string `query:"assignee" maxLength:"256" doc:"Only groups assigned to this user."`
+	Limit    int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of groups to return."`
+	Cursor   string `query:"cursor" doc:"Cursor from next of an earlier response."`
 }
 
 // FailurePath names a failure group.
@@ -143,6 +155,66 @@ func (a *api) resolve(ctx context.Context, r *FailurePath) (*response[Failure], 
 // reopen marks a group as open and returns it.
 func (a *api) reopen(ctx context.Context, r *FailurePath) (*response[Failure], error) {
 	return a.setResolved(ctx, r, time.Time{})
+}
+
+// FailureNote is what people note about a failure group.
+type FailureNote struct {
+	_ struct{} `additionalProperties:"false"`
+
+	Note     *string `json:"note,omitempty" maxLength:"2000" doc:"Note, at most 2,000 bytes. Empty removes it; left out, it stays."`
+	Assignee *string `json:"assignee,omitempty" maxLength:"256" doc:"User to assign the group to, at most 256 bytes. Empty assigns it to nobody; left out, it stays."`
+}
+
+type noteFailure struct {
+	FailurePath
+	Body FailureNote
+}
+
+// CheckFailureNote reports in a sentence what is too long.
+func CheckFailureNote(n history.FailureNote) error {
+	switch {
+	case n.Text == nil && n.Assignee == nil:
+		return errors.New("Give a note or an assignee.") //nolint:staticcheck // a sentence that users see
+	case n.Text != nil && (len(*n.Text) > history.MaxFailureNote || !utf8.ValidString(*n.Text)):
+		return fmt.Errorf("The note must be text of at most %d bytes.", history.MaxFailureNote) //nolint:staticcheck // likewise
+	case n.Assignee != nil && (len(*n.Assignee) > history.MaxAssignee || strings.ContainsFunc(*n.Assignee, unicode.IsControl)):
+		return fmt.Errorf("The assignee must be one line of at most %d bytes.", history.MaxAssignee) //nolint:staticcheck // likewise
+	}
+	return nil
+}
+
+// FailureNoteActions are the actions that the audit log has for a change.
+func FailureNoteActions(n history.FailureNote) (actions []string) {
+	if n.Text != nil {
+		actions = append(actions, "note failure")
+	}
+	if n.Assignee != nil {
+		actions = append(actions, "assign failure")
+	}
+	return actions
+}
+
+// note changes what people note about a group and returns it.
+func (a *api) note(ctx context.Context, r *noteFailure) (*response[Failure], error) {
+	id, ok := fingerprint.ParseID(r.ID)
+	if !ok {
+		return nil, failureNotFound(r.ID)
+	}
+	n := history.FailureNote{Text: r.Body.Note, Assignee: r.Body.Assignee, By: auth.FromContext(ctx).User, At: a.now()}
+	if err := CheckFailureNote(n); err != nil {
+		return nil, problem(http.StatusBadRequest, err.Error())
+	}
+	err := a.backend.History().NoteFailureGroup(ctx, id, n)
+	switch {
+	case errors.Is(err, history.ErrNotFound):
+		return nil, failureNotFound(r.ID)
+	case err != nil:
+		return nil, a.failed(ctx, err)
+	}
+	for _, action := range FailureNoteActions(n) {
+		a.recordChange(r.http, action, r.ID)
+	}
+	return a.failure(ctx, &r.FailurePath)
 }
 
 func (a *api) setResolved(ctx context.Context, r *FailurePath, at time.Time) (*response[Failure], error) {

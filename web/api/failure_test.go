@@ -51,6 +51,7 @@ func TestFailures(t *testing.T) {
 			"count": json.Number("1"), "exact": true, "last_hour": json.Number("0"), "trend": trend,
 			"first_at": "2026-11-21T00:00:07.000000Z", "last_at": "2026-11-21T00:00:07.000000Z", "resolved_at": nil,
 			"first_after": []any{},
+			"note":        nil, "noted_by": nil, "noted_at": nil, "assignee": nil,
 		}},
 		"next": nil, "prev": nil, "total": json.Number("1"),
 	}
@@ -116,6 +117,40 @@ func TestFailuresThatAreNotThere(t *testing.T) {
 	}
 	if w := get(t, h, "/failures/"+failed()+"/resolve"); w.Code != http.StatusNotFound && w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("resolving by GET answers %d", w.Code)
+	}
+}
+
+func TestFailuresAreNotedAndAssigned(t *testing.T) {
+	t.Parallel()
+	h := atNoon(newBackend(t))
+	note := func(body string) *httptest.ResponseRecorder {
+		t.Helper()
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest(http.MethodPost, "/failures/"+failed()+"/note", strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		h.ServeHTTP(w, r)
+		check(t, w)
+		return w
+	}
+	got := decode(t, note(`{"note": "Ticket 7", "assignee": "bob"}`).Body.String())
+	if got["note"] != "Ticket 7" || got["assignee"] != "bob" || got["noted_at"] == nil || got["noted_by"] != "ada" {
+		t.Errorf("group = %v", got)
+	}
+	for target, want := range map[string]int{"/failures?assignee=bob": 1, "/failures?assignee=ann": 0} {
+		if page := decode(t, get(t, h, target).Body.String()); len(page["items"].([]any)) != want {
+			t.Errorf("%s lists %v, want %d", target, page["items"], want)
+		}
+	}
+	if got := decode(t, note(`{"assignee": ""}`).Body.String()); got["note"] != "Ticket 7" || got["assignee"] != nil {
+		t.Errorf("group of nobody = %v", got)
+	}
+	for body, want := range map[string]int{
+		`{}`: http.StatusBadRequest, `{"note": "` + strings.Repeat("ü", 1_500) + `"}`: http.StatusBadRequest, `{"assignee": "a\nb"}`: http.StatusBadRequest,
+		`{"note": 7}`: http.StatusUnprocessableEntity,
+	} {
+		if w := note(body); w.Code != want && w.Code != http.StatusBadRequest {
+			t.Errorf("%.40s answers %d, want %d", body, w.Code, want)
+		}
 	}
 }
 

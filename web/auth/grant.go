@@ -21,7 +21,7 @@ const (
 	Export           Action = "export"            // take many tasks at once, as CSV or JSONL
 	SaveView         Action = "view.save"         // save and delete views, which all users share
 	SetMark          Action = "mark.set"          // add and delete marks of deploys
-	ResolveFailure   Action = "failure.resolve"   // resolve and reopen groups of failures
+	ResolveFailure   Action = "failure.resolve"   // resolve, reopen, note and assign groups of failures
 	DismissTask      Action = "task.dismiss"      // dismiss lost tasks
 	RetryTask        Action = "task.retry"        // publish tasks again with the arguments they had
 	RevokeTask       Action = "task.revoke"       // revoke and terminate tasks

@@ -11,7 +11,10 @@ import (
 	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
-const paramShow = "show"
+const (
+	paramShow     = "show"
+	paramAssignee = "assignee"
+)
 
 // What a list of groups of failures shows.
 const (
@@ -23,15 +26,25 @@ const (
 // Failures selects a page of the list of groups of failures. The zero value selects the open ones that
 // failed last.
 type Failures struct {
-	Show  string                   // empty means ShowOpen
-	Limit int                      // 1 to MaxLimit; 0 means DefaultLimit
-	After *history.FailurePosition // the page continues after this group; nil means the first page
+	Show     string                   // empty means ShowOpen
+	Assignee string                   // only groups that are assigned to them; empty means all
+	Limit    int                      // 1 to MaxLimit; 0 means DefaultLimit
+	After    *history.FailurePosition // the page continues after this group; nil means the first page
 }
 
 // ParseFailures reads a query from URL parameters as Parse does.
 func ParseFailures(v url.Values) (Failures, error) {
 	p := parser{values: v}
-	return Failures{Show: p.show(), Limit: p.limit(), After: p.failureCursor()}, p.failed()
+	return Failures{Show: p.show(), Assignee: p.assignee(), Limit: p.limit(), After: p.failureCursor()}, p.failed()
+}
+
+func (p *parser) assignee() string {
+	s := p.one(paramAssignee)
+	if len(s) > history.MaxAssignee {
+		p.fail(paramAssignee, "must have at most "+decimal(history.MaxAssignee)+" bytes")
+		return ""
+	}
+	return s
 }
 
 func (p *parser) show() string {
@@ -60,7 +73,7 @@ func (p *parser) failureCursor() *history.FailurePosition {
 
 // Request returns the query as a store takes it.
 func (f Failures) Request(now time.Time, stale time.Duration) history.FailureRequest {
-	r := history.FailureRequest{After: f.After, Limit: cmp.Or(f.Limit, DefaultLimit), Now: now, MaxAge: stale}
+	r := history.FailureRequest{Assignee: f.Assignee, After: f.After, Limit: cmp.Or(f.Limit, DefaultLimit), Now: now, MaxAge: stale}
 	if f.Show != ShowAll {
 		r.Resolved = new(f.Show == ShowResolved)
 	}
@@ -69,7 +82,7 @@ func (f Failures) Request(now time.Time, stale time.Duration) history.FailureReq
 
 // URL returns path with the parameters that select the same page, in one spelling.
 func (f Failures) URL(path string) string {
-	params := map[string]string{paramShow: f.Show, paramLimit: decimal(f.Limit)}
+	params := map[string]string{paramShow: f.Show, paramAssignee: f.Assignee, paramLimit: decimal(f.Limit)}
 	if f.After != nil {
 		params[paramCursor] = EncodeFailure(*f.After)
 	}

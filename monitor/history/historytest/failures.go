@@ -24,6 +24,7 @@ func failures() map[string]func(storeTest) {
 		"Failures forget a task that succeeded":        failureTest.succeeded,
 		"Failures are resolved and come back":          failureTest.resolve,
 		"Failures tell resolved groups apart":          failureTest.resolvedApart,
+		"Failures are noted and assigned":              failureTest.note,
 		"Failures miss groups that are not there":      failureTest.missing,
 		"Failures are found by a query":                failureTest.query,
 		"Failures show the newest exception and trend": failureTest.newest,
@@ -257,6 +258,46 @@ func (o failureTest) resolve() {
 	check("once resolved again", true, false)
 }
 
+func (o failureTest) note() {
+	o.report("1", "shop.add", "ValueError('no 7')", o.now.Add(-time.Hour))
+	o.report("2", "shop.sub", "KeyError('x')", o.now.Add(-time.Minute))
+	o.save()
+	id := o.list(history.FailureRequest{}).Groups[1].ID
+	note := func(n history.FailureNote) {
+		o.Helper()
+		if err := o.NoteFailureGroup(o.Context(), id, n); err != nil {
+			o.Fatal(err)
+		}
+	}
+	check := func(when, text, by string, at time.Time, assignee string) {
+		o.Helper()
+		f, err := o.FailureGroup(o.Context(), id, o.now)
+		if err != nil {
+			o.Fatalf("%s: %v", when, err)
+		}
+		if f.Note != text || f.NotedBy != by || !f.NotedAt.Equal(at) || f.Assignee != assignee {
+			o.Errorf("%s: note %q by %q at %v, assigned to %q, want %q by %q at %v, assigned to %q", when, f.Note, f.NotedBy, f.NotedAt, f.Assignee, text, by, at, assignee)
+		}
+	}
+	check("at first", "", "", time.Time{}, "")
+	note(history.FailureNote{Text: new("Ticket <7>\nüber"), By: "ann", At: o.now})
+	check("once noted", "Ticket <7>\nüber", "ann", o.now, "")
+	note(history.FailureNote{Assignee: new("bob"), By: "ann", At: o.now.Add(time.Second)})
+	check("once assigned", "Ticket <7>\nüber", "ann", o.now, "bob")
+	if page := o.list(history.FailureRequest{Assignee: "bob"}); len(page.Groups) != 1 || page.Groups[0].ID != id || page.Open != 1 || page.Resolved != 0 {
+		o.Errorf("groups of bob = %+v, want the one that is assigned to him", page)
+	}
+	if page := o.list(history.FailureRequest{Assignee: "ann"}); len(page.Groups) != 0 || page.Open != 0 {
+		o.Errorf("groups of ann = %+v, want none", page)
+	}
+	if err := o.ResolveFailureGroup(o.Context(), id, o.now); err != nil {
+		o.Fatal(err)
+	}
+	check("once resolved", "Ticket <7>\nüber", "ann", o.now, "bob")
+	note(history.FailureNote{Text: new(""), Assignee: new(""), By: "bob", At: o.now})
+	check("once removed", "", "", time.Time{}, "")
+}
+
 func (o failureTest) resolvedApart() {
 	o.report("1", "fixed", "ValueError()", o.now.Add(-time.Minute))
 	o.report("2", "broken", "ValueError()", o.now.Add(-time.Hour))
@@ -282,6 +323,9 @@ func (o failureTest) missing() {
 	}
 	if err := o.ResolveFailureGroup(o.Context(), id, o.now); !errors.Is(err, history.ErrNotFound) {
 		o.Errorf("Resolve: %v, want history.ErrNotFound", err)
+	}
+	if err := o.NoteFailureGroup(o.Context(), id, history.FailureNote{Text: new("x"), At: o.now}); !errors.Is(err, history.ErrNotFound) {
+		o.Errorf("Note: %v, want history.ErrNotFound", err)
 	}
 	if page := o.list(history.FailureRequest{}); len(page.Groups) > 0 || page.Open+page.Resolved > 0 {
 		o.Errorf("groups of an empty store = %+v", page)

@@ -79,7 +79,7 @@ func editTables() []editTable {
 		{`SELECT name, body FROM workers`, `true`, `name`, (*editor).worker},
 		{`SELECT at, body FROM snapshots`, `body IS NOT NULL`, `at`, (*editor).snapshot},
 		{`SELECT command, kind, payload, summary, error, answers, state FROM outbox`, `true`, `command`, (*editor).command},
-		{`SELECT failure, type, message, place FROM failures`, `true`, `failure`, (*editor).failure},
+		{`SELECT failure, type, message, place, note FROM failures`, `true`, `failure`, (*editor).failure},
 	}
 }
 

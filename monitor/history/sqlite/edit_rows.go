@@ -196,8 +196,8 @@ func (x *editor) replies(answers string) (string, error) {
 // failure edits a group of failures that still has tasks, and removes it else: its tasks are in others now.
 func (x *editor) failure(rows *sql.Rows) (any, func(t *tx) error, error) {
 	var id int64
-	var texts, edited [3]string
-	if err := rows.Scan(&id, &texts[0], &texts[1], &texts[2]); err != nil {
+	var texts, edited [4]string
+	if err := rows.Scan(&id, &texts[0], &texts[1], &texts[2], &texts[3]); err != nil {
 		return nil, nil, err
 	}
 	for i, s := range texts {
@@ -211,7 +211,7 @@ func (x *editor) failure(rows *sql.Rows) (any, func(t *tx) error, error) {
 		if err := t.exec(`DELETE FROM failures WHERE failure = ?1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE failure = ?1)`, id); err != nil {
 			return err
 		}
-		return t.exec(`UPDATE failures SET type = ?, message = ?, place = ? WHERE failure = ?`, edited[0], edited[1], edited[2], id)
+		return t.exec(`UPDATE failures SET type = ?, message = ?, place = ?, note = ? WHERE failure = ?`, edited[0], edited[1], edited[2], edited[3], id)
 	}, nil
 }
 

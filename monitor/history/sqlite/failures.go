@@ -15,7 +15,7 @@ import (
 	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
-// keepResolved is how long a resolved group is kept after its last task was removed.
+// keepResolved is how long a group that was resolved, noted or assigned is kept after its last task was removed.
 const keepResolved = 30 * 24 * time.Hour
 
 // failure returns the group of a failed task, which it adds if needed, and nil for any other task.
@@ -62,6 +62,31 @@ func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time
 	return notFound(err)
 }
 
+// NoteFailureGroup changes what people note about a group.
+func (d *DB) NoteFailureGroup(ctx context.Context, id fingerprint.ID, n history.FailureNote) (err error) {
+	defer annotate(&err, "note failure group")
+	defer d.failures.forget()
+	at := n.At.UnixMicro()
+	err = d.update(ctx, func(t *tx) error {
+		if n.Text != nil {
+			by, when := n.By, any(at)
+			if *n.Text == "" {
+				by, when = "", nil
+			}
+			if err := t.get(`UPDATE failures SET note = ?, note_by = ?, note_at = ? WHERE failure = ? RETURNING failure`,
+				[]any{*n.Text, by, when, int64(id)}, new(int64)); err != nil {
+				return err
+			}
+		}
+		if n.Assignee == nil {
+			return nil
+		}
+		return t.get(`UPDATE failures SET assignee = ?, assigned_at = ? WHERE failure = ? RETURNING failure`,
+			[]any{*n.Assignee, at, int64(id)}, new(int64))
+	})
+	return notFound(err)
+}
+
 // ResolvedFailures returns when groups were resolved last.
 func (d *DB) ResolvedFailures(ctx context.Context) (resolved map[fingerprint.ID]time.Time, err error) {
 	defer annotate(&err, "read resolved failures")
@@ -79,7 +104,7 @@ func (d *DB) ResolvedFailures(ctx context.Context) (resolved map[fingerprint.ID]
 // sweepFailures removes groups without tasks, except recently resolved ones.
 func (d *DB) sweepFailures(ctx context.Context) (err error) {
 	defer annotate(&err, "remove failure groups without tasks")
-	const empty = ` WHERE coalesce(resolved, 0) < ? AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.failure = failures.failure)`
+	const empty = ` WHERE max(coalesce(resolved, 0), coalesce(note_at, 0), coalesce(assigned_at, 0)) < ? AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.failure = failures.failure)`
 	before := d.now().Add(-keepResolved).UnixMicro()
 	var ids failureIDs
 	err = eachRow(ctx, d.read, `SELECT failure FROM failures`+empty, []any{before}, func(rows *sql.Rows) error {
@@ -142,7 +167,7 @@ func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.Fa
 		var f history.FailureGroup
 		var last int64
 		var resolved sql.NullInt64
-		err := rows.Scan(&f.ID, &resolved, &last, &f.LastHour)
+		err := rows.Scan(&f.ID, &resolved, &f.Assignee, &last, &f.LastHour)
 		f.LastAt, f.ResolvedAt = time.UnixMicro(last).UTC(), moment(resolved).UTC()
 		all = append(all, f)
 		return err
@@ -152,8 +177,8 @@ func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.Fa
 
 // selectGroups returns the query for all groups that have tasks, with a count of those that failed of late.
 func selectGroups(recent string) string {
-	return `SELECT failure, resolved, last, ` + recent + ` FROM (
-			SELECT failure, resolved, (SELECT max(finished) FROM tasks t WHERE t.failure = f.failure) AS last FROM failures f
+	return `SELECT failure, resolved, assignee, last, ` + recent + ` FROM (
+			SELECT failure, resolved, assignee, (SELECT max(finished) FROM tasks t WHERE t.failure = f.failure) AS last FROM failures f
 		) f WHERE last IS NOT NULL`
 }
 
@@ -195,7 +220,7 @@ const (
 		SELECT g.value, i, (SELECT count(*) FROM tasks WHERE failure = g.value AND finished >= low AND finished < high)
 		FROM json_each(?5) g, parts`
 	// selectGroup reads the group ?3 with its newest task.
-	selectGroup = `SELECT f.name, f.type, f.message, f.place, f.resolved, ` + lastHour + `,
+	selectGroup = `SELECT f.name, f.type, f.message, f.place, f.resolved, f.note, f.note_by, f.note_at, f.assignee, ` + lastHour + `,
 			(SELECT count(*) FROM (SELECT 1 FROM tasks WHERE failure = f.failure LIMIT ?2 + 1)),
 			(SELECT min(finished) FROM tasks WHERE failure = f.failure), n.finished, n.id, e.body
 		FROM failures f JOIN tasks n USING (failure) JOIN events e USING (task)
@@ -207,10 +232,10 @@ func (d *DB) describeOne(ctx context.Context, f *history.FailureGroup, now time.
 	var task any
 	var events []byte
 	var first, last int64
-	var resolved sql.NullInt64
+	var resolved, noted sql.NullInt64
 	err := d.read.QueryRowContext(ctx, selectGroup,
 		now.Add(-time.Hour).UnixMicro(), d.limits.failures, int64(f.ID)).Scan(
-		&f.Name, &f.Fingerprint.Type, &f.Fingerprint.Message, &f.Fingerprint.Place, &resolved, &f.LastHour,
+		&f.Name, &f.Fingerprint.Type, &f.Fingerprint.Message, &f.Fingerprint.Place, &resolved, &f.Note, &f.NotedBy, &noted, &f.Assignee, &f.LastHour,
 		&f.Count.N, &first, &last, &task, &events)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
@@ -221,6 +246,7 @@ func (d *DB) describeOne(ctx context.Context, f *history.FailureGroup, now time.
 	f.Count.Exact = f.Count.N <= d.limits.failures
 	f.Count.N = min(f.Count.N, d.limits.failures)
 	f.FirstAt, f.LastAt, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), moment(resolved).UTC()
+	f.NotedAt = moment(noted).UTC()
 	f.TaskID = idText(task)
 	newest, _, err := state.DecodeTask(f.TaskID, events)
 	if newest.Exception != nil {
@@ -237,6 +263,7 @@ type failureCache struct {
 
 type failureKey struct {
 	resolved, all, busiest bool
+	assignee               string
 	after                  history.FailurePosition
 	limit                  int
 }
@@ -249,7 +276,7 @@ type failureEntry struct {
 // page returns the page that r asks for, from f if no cached one is new enough.
 func (c *failureCache) page(r history.FailureRequest, f func() (history.FailurePage, error)) (history.FailurePage, error) {
 	const most = 32
-	k := failureKey{all: r.Resolved == nil, busiest: r.Busiest, limit: r.Limit}
+	k := failureKey{assignee: r.Assignee, all: r.Resolved == nil, busiest: r.Busiest, limit: r.Limit}
 	if r.Resolved != nil {
 		k.resolved = *r.Resolved
 	}

@@ -137,12 +137,21 @@ func TestFailuresAreCountedUpToABound(t *testing.T) {
 func TestGroupsWithoutTasksAreForgotten(t *testing.T) {
 	t.Parallel()
 	d := openUntilEnd(t, t.TempDir())
-	names := []string{"kept", "fixed", "fixed.long.ago", "over"}
+	names := []string{"kept", "fixed", "fixed.long.ago", "over", "noted", "noted.long.ago", "assigned"}
 	exception := func(i int) (string, string) { return names[i], "ValueError()" }
 	writeFailing(t, d, 0, len(names), exception)
 	group := func(name string) fingerprint.ID { return fingerprint.Of("ValueError()", "").ID(name) }
 	for name, ago := range map[string]time.Duration{"fixed": time.Hour, "fixed.long.ago": 40 * 24 * time.Hour} {
 		if err := d.ResolveFailureGroup(t.Context(), group(name), time.Now().Add(-ago)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, n := range map[string]history.FailureNote{
+		"noted":          {Text: new("known"), At: time.Now().Add(-time.Hour)},
+		"noted.long.ago": {Text: new("known"), At: time.Now().Add(-40 * 24 * time.Hour)},
+		"assigned":       {Assignee: new("ann"), At: time.Now().Add(-time.Hour)},
+	} {
+		if err := d.NoteFailureGroup(t.Context(), group(name), n); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -166,7 +175,7 @@ func TestGroupsWithoutTasksAreForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if diff := cmp.Diff([]string{"kept", "fixed"}, left); diff != "" {
+	if diff := cmp.Diff([]string{"kept", "fixed", "noted", "assigned"}, left); diff != "" {
 		t.Errorf("groups left (-want +got):\n%s", diff)
 	}
 }

@@ -19,6 +19,11 @@ const schema15 = `
 	DROP TRIGGER workflow_task_moved;
 	DROP TABLE workflows;
 	DROP TABLE marks;
+	ALTER TABLE failures DROP COLUMN note;
+	ALTER TABLE failures DROP COLUMN note_by;
+	ALTER TABLE failures DROP COLUMN note_at;
+	ALTER TABLE failures DROP COLUMN assignee;
+	ALTER TABLE failures DROP COLUMN assigned_at;
 	DROP TABLE alert_rules;
 	DROP TABLE alert_firings;
 	DROP TABLE alert_records;

@@ -30,11 +30,14 @@ type Recovered struct {
 	Incomplete []string
 }
 
+// formerFailureColumns are those of the schemas up to 19.
+const formerFailureColumns = "failure, name, type, message, place, resolved"
+
 // copiedTables returns the tables that are copied row by row, each after those it refers to. Tables with alone are copied
 // only if the history has no rows in the table of that name.
 func copiedTables() []struct{ name, columns, key, alone string } {
 	return []struct{ name, columns, key, alone string }{
-		{name: "failures", columns: "failure, name, type, message, place, resolved", key: "failure"},
+		{name: "failures", columns: formerFailureColumns + ", note, note_by, note_at, assignee, assigned_at", key: "failure"},
 		{name: "views", columns: "name, query, sort, cols"},
 		{name: "marks", columns: "at, text, link, service, version, actor", alone: "marks"},
 		{name: "workers", columns: "name, body"},
@@ -270,6 +273,9 @@ func (s *recovery) table(ctx context.Context, name, columns, key string, symbols
 	}
 	if name == "audit" && s.from.QueryRowContext(ctx, `SELECT 1 FROM pragma_table_info('audit') WHERE name = 'kind'`).Scan(new(int)) != nil {
 		columns = formerAuditColumns
+	}
+	if name == "failures" && s.from.QueryRowContext(ctx, `SELECT 1 FROM pragma_table_info('failures') WHERE name = 'note'`).Scan(new(int)) != nil {
+		columns = formerFailureColumns
 	}
 	width := strings.Count(columns, ",") + 1
 	take := func(r *sql.Rows) (int64, error) {
