@@ -16,8 +16,8 @@ func workerScenes() map[string]scene {
 	at := layout(templates.SectionWorkers, "/workers/celery@a")
 	tab := func(v templates.Worker) scene { return scene{at, v} }
 	list := map[string]scene{
-		"workers":          {layout(templates.SectionWorkers, "/workers"), templates.Workers{Workers: workerRows(), All: knownWorkers(), Actions: methods(), Sorts: workerSorts("name")}},
-		"workers-by-host":  {layout(templates.SectionWorkers, "/workers"), workersByHost()},
+		"workers":         {layout(templates.SectionWorkers, "/workers"), templates.Workers{Workers: workerRows(), All: knownWorkers(), Actions: methods(), Sorts: workerSorts("name")}},
+		"workers-by-host": {layout(templates.SectionWorkers, "/workers"), workersByHost()},
 		"workers-sorted": {layout(templates.SectionWorkers, "/workers?sort=-failed"), templates.Workers{
 			Workers: workerRows()[1:2], All: knownWorkers(), Sort: "-failed", ByHost: "/ops/workers",
 			Sorts: workerSorts("failed"),

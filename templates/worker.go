@@ -59,7 +59,7 @@ type Worker struct {
 	Tab        WorkerTab
 	Tabs       []WorkerTab
 	Actions    []Option       // methods that can be called on it
-	LastReport workers.Row     // its pool and queues as it last told them, where ReportedAt is not 0
+	LastReport workers.Row    // its pool and queues as it last told them, where ReportedAt is not 0
 	Forget     bool           // whether to offer that it is forgotten
 	Gaps       []view.Gap     // where its events are missing, oldest first
 	Drain      *command.Drain // of its process, nil if there is none or it was undone
@@ -115,7 +115,7 @@ type WorkerTask struct {
 	Elapsed                float64       // seconds since it started
 	Usual                  time.Duration // within which such tasks succeed, 0 if unknown
 	WorkerAt, EventsAt     int64         // when the worker reported it, and when its newest event was sent, µs; 0 if not
-	PID                    *int64  // of the pool process
+	PID                    *int64        // of the pool process
 	Queue                  string
 	Priority               *int64
 	Redelivered            bool

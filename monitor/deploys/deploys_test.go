@@ -13,7 +13,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC) //nolint:gochecknoglobals // a constant
+var noon = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 
 func after(d time.Duration, worker string) state.Restart {
 	return state.Restart{Worker: worker, At: noon.Add(d).UnixMicro()}
