@@ -29,7 +29,7 @@ func (all audiences) issue(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Referrer-Policy", "no-referrer")
-	http.Redirect(w, r, p.issues.URL(issueValues(v, origin(r)+p.urls.Prefix+pg.url)), http.StatusSeeOther)
+	http.Redirect(w, r, p.issues.URL(issueValues(v, origin(r)+p.urls.Prefix+pg.url)), http.StatusSeeOther) //nolint:gosec // to the tracker that the operator chose
 }
 
 // issueValues describe a group of failures.

@@ -9,7 +9,7 @@ import (
 )
 
 // customer finds the number of a customer among the arguments of a task of the demo.
-var customer = regexp.MustCompile(`'customer_id': (\d+)`) //nolint:gochecknoglobals // a constant
+var customer = regexp.MustCompile(`'customer_id': (\d+)`)
 
 // tour are the links of the tour of the demo, to what there is now.
 func (p *overviewPage) tour(v templates.Overview) []templates.Link {

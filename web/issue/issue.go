@@ -33,7 +33,7 @@ type Template struct {
 	host string
 }
 
-var placeholder = regexp.MustCompile(`\{[^{}]*\}`) //nolint:gochecknoglobals // a constant
+var placeholder = regexp.MustCompile(`\{[^{}]*\}`)
 
 func placeholders() []string {
 	return []string{"{title}", "{body}", "{name}", "{exception}", "{url}", "{count}"}
