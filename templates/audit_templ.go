@@ -97,7 +97,7 @@ func auditPage(l Layout, v Audit) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<table class=\"audit\"><thead><tr><th scope=\"col\" class=\"c-number\">No.</th><th scope=\"col\" class=\"c-moment\">When (UTC)</th><th scope=\"col\" class=\"c-actor\">Who</th><th scope=\"col\" class=\"c-action\">What</th><th scope=\"col\" class=\"c-status\">Outcome</th><th scope=\"col\" class=\"c-name\">To</th><th scope=\"col\" class=\"c-count\">Commands</th><th scope=\"col\" class=\"c-hash\">Hash</th></tr></thead> <tbody id=\"audit\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 6, "<table class=\"audit\"><thead><tr><th scope=\"col\" class=\"c-number\">No.</th><th scope=\"col\" class=\"c-moment\">When<span class=\"zone\">(UTC)</span></th><th scope=\"col\" class=\"c-actor\">Who</th><th scope=\"col\" class=\"c-action\">What</th><th scope=\"col\" class=\"c-status\">Outcome</th><th scope=\"col\" class=\"c-name\">To</th><th scope=\"col\" class=\"c-count\">Commands</th><th scope=\"col\" class=\"c-hash\">Hash</th></tr></thead> <tbody id=\"audit\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

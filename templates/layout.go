@@ -26,6 +26,18 @@ const (
 	SectionSettings   Section = "settings"
 )
 
+// How times can be shown.
+const (
+	TimeLocal    = "local"    // in the zone of the browser
+	TimeRelative = "relative" // as ages
+	TimeUTC      = "utc"
+)
+
+// timeChoices are what a visitor chooses among.
+func timeChoices() []Param {
+	return []Param{{"", "Ages in lists, elsewhere UTC"}, {TimeLocal, "Local time"}, {TimeRelative, "Ages"}, {TimeUTC, "UTC"}}
+}
+
 // Layout is what surrounds the content of every page.
 type Layout struct {
 	URLs
@@ -36,6 +48,7 @@ type Layout struct {
 	Bare         bool    // for those who are not signed in: without links into the dashboard and what is known of the cluster
 	Theme        string  // light or dark as chosen by the visitor, empty to follow the system
 	Compact      bool    // the visitor chose lower rows
+	Time         string  // how the visitor chose to see times, empty for ages in lists and else UTC
 	Demo         bool    // the cluster is simulated
 	TourDone     bool    // the visitor has closed the tour of the demo
 	Span         string  // since=…&until=… of the span of time that the page shows, empty for none

@@ -46,7 +46,7 @@ func TestReadOnlyHasNoRouteThatChangesAnything(t *testing.T) {
 		w := request(t, h, http.MethodPost, strings.Replace(path, "*", "celery@a", 1), "")
 		return w.Code == http.StatusForbidden && w.Body.String() == "Read only mode is enabled"
 	})
-	if diff := cmp.Diff([]string{"POST /density", "POST /mcp", "POST /settings/redact", "POST /tasks/datatable", "POST /theme"}, list); diff != "" {
+	if diff := cmp.Diff([]string{"POST /density", "POST /mcp", "POST /settings/redact", "POST /tasks/datatable", "POST /theme", "POST /time"}, list); diff != "" {
 		t.Errorf("routes of a read-only dashboard by which something changes (-want +got):\n%s", diff)
 	}
 	all := changing(t, newWeb(t, web.Options{}))
@@ -72,7 +72,7 @@ func TestReadOnlyPagesOfferNoChange(t *testing.T) {
 			}
 			for _, action := range find(`<form[^>]* action="([^"]*)"[^>]* method="post"`, w.Body.String()) {
 				switch {
-				case action == "/theme", action == "/density", action == "/settings/redact":
+				case action == "/theme", action == "/density", action == "/time", action == "/settings/redact":
 				case readOnly:
 					t.Errorf("%s has a form for %s", path, action)
 				default:

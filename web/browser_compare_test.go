@@ -4,6 +4,9 @@ import (
 	"context"
 	"testing"
 
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/chromedp"
+
 	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
 )
@@ -16,6 +19,7 @@ func TestTaskPageInTheBrowser(t *testing.T) {
 		"compare a failed and a good run": compareWithASuccess,
 		"similar runs":                    similarRuns,
 		"copy as JSON":                    copyAsJSON,
+		"times are local":                 timesAreLocal,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -71,4 +75,37 @@ func copyAsJSON(t *testing.T, b context.Context) {
 	tb.click(`.text-args [aria-label="Copy args as JSON"]`)
 	tb.until(`window.copied === '[{"user":{"id":12345678901234567890,"tags":["a","b"]}},true]'`)
 	tb.until(`[...document.querySelectorAll("[role=status]")].some((e) => e.textContent === "Copied")`)
+}
+
+// One choice, in Settings, changes the times of all pages: the age in a list becomes the local time, and stays so in updates.
+func timesAreLocal(t *testing.T, b context.Context) {
+	s := newServer(t, "/ops", nil)
+	tb := newTab(t, b, s, "/settings")
+	_, err := chromedp.Call(tb.ctx, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Kolkata"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	choose := func(value, path string) {
+		tb.eval(`void location.assign("/ops/settings")`)
+		tb.until(`location.pathname === "/ops/settings" && ` + live)
+		tb.click(`#display [value="` + value + `"]`)
+		tb.until(`document.querySelector('#display [value="` + value + `"]')?.ariaPressed === "true" && ` + live)
+		tb.eval(`void location.assign("/ops` + path + `")`)
+		tb.until(`location.pathname === "/ops` + path + `" && ` + live)
+	}
+	const newest = `document.querySelector("#tasks tr time").textContent`
+	choose("local", "/tasks")
+	tb.until(newest + ` === "21 Nov 17:31:28"`)
+	s.backend.Apply(taskEvent(state.TaskReceived, "later", 3600))
+	tb.until(`document.querySelector("#tasks tr").id === "t-later" && ` + newest + ` === "21 Nov 18:30:00"`)
+	tb.want(`document.querySelector("#tasks tr time").title`, "2026-11-21 13:00:00.000 UTC")
+	choose("utc", "/tasks")
+	tb.until(newest + ` === "21 Nov 13:00:00"`)
+	choose("local", "/tasks/later")
+	tb.until(`document.querySelector("#task-facts time").textContent === "2026-11-21 18:30:00.000"`)
+	tb.want(`getComputedStyle(document.querySelector("#task-facts .zone")).display`, "none")
+	choose("relative", "/tasks/task-00")
+	tb.until(`/ ago$/.test(document.querySelector("#task-facts time").textContent)`)
+	choose("", "/tasks/task-00")
+	tb.want(`document.querySelector("#task-facts time").textContent`, "2026-11-21 12:00:00.000")
 }

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -195,7 +196,7 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 	}
 	l.Title, l.Section, l.Theme, l.Path = pg.title, pg.section, theme(r), p.urls.Prefix+pg.url
 	l.Span = query.SpanOf(pg.url)
-	l.Compact, l.Demo, l.TourDone = compact(r), p.demo, toured(r)
+	l.Compact, l.Time, l.Demo, l.TourDone = compact(r), timeOf(r), p.demo, toured(r)
 	switch {
 	case p.instant != nil:
 		l.Path = p.instant.Here
@@ -231,6 +232,15 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 func theme(r *http.Request) string {
 	c, err := r.Cookie("theme")
 	if err == nil && (c.Value == "light" || c.Value == "dark") {
+		return c.Value
+	}
+	return ""
+}
+
+// timeOf is how the visitor chose to see times, empty for the usual way.
+func timeOf(r *http.Request) string {
+	c, err := r.Cookie("time")
+	if err == nil && slices.Contains([]string{templates.TimeLocal, templates.TimeRelative, templates.TimeUTC}, c.Value) {
 		return c.Value
 	}
 	return ""

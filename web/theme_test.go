@@ -52,6 +52,16 @@ func TestTheme(t *testing.T) {
 	if page := request(t, h, http.MethodGet, "/ops/tasks", "", "Cookie", "density=compact").Body.String(); !strings.Contains(page, `data-density="compact"`) {
 		t.Error("the cookie does not make rows lower")
 	}
+	w = request(t, h, http.MethodPost, "/ops/time", "time=local&return=/ops/settings", "Content-Type", "application/x-www-form-urlencoded")
+	if got, want := w.Header().Get("Set-Cookie"), "time=local; Path=/ops/; Max-Age=31536000; HttpOnly; SameSite=Lax"; got != want {
+		t.Errorf("Set-Cookie = %q, want %q", got, want)
+	}
+	for choice, want := range map[string]bool{"local": true, "relative": true, "utc": true, "mars": false} {
+		page := request(t, h, http.MethodGet, "/ops/tasks", "", "Cookie", "time="+choice).Body.String()
+		if strings.Contains(page, `data-time="`+choice+`"`) != want {
+			t.Errorf("the cookie %s is heeded: %v, want %v", choice, !want, want)
+		}
+	}
 	if page := request(t, newWeb(t, web.Options{}), http.MethodPost, "/theme", "return=//evil.example/", "Content-Type", "application/x-www-form-urlencoded"); page.Header().Get("Location") != "/" {
 		t.Errorf("at the root: Location = %q, want /", page.Header().Get("Location"))
 	}

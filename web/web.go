@@ -264,6 +264,7 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 	}
 	text.post("/theme", auth.Open, h.choice("theme", "light", "dark"))
 	text.post("/density", auth.Open, h.choice("density", "compact"))
+	text.post("/time", auth.Open, h.choice("time", templates.TimeLocal, templates.TimeRelative, templates.TimeUTC))
 	if o.Demo {
 		text.post("/tour", auth.Open, h.choice("tour", "done"))
 	}

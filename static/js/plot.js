@@ -11,10 +11,14 @@ function duration(s) {
   return s < 3600 ? `${+(s / 60).toPrecision(3)}\u202fm` : `${+(s / 3600).toPrecision(3)}\u202fh`;
 }
 
-// A mark of the time axis, UTC: days are told at midnight.
+// In UTC, or as chosen.
+const local = document.documentElement.dataset.time === "local";
+const iso = (s) => new Date(s * 1e3 - (local ? new Date(s * 1e3).getTimezoneOffset() * 6e4 : 0)).toISOString();
+
+// A mark of the time axis: days are told at midnight.
 function moment(s, step) {
-  const iso = new Date(s * 1e3).toISOString();
-  return step >= 86400 || s % 86400 === 0 ? iso.slice(5, 10) : iso.slice(11, 16);
+  const at = iso(s);
+  return step >= 86400 || at.includes("T00:00") ? at.slice(5, 10) : at.slice(11, 16);
 }
 
 // alone returns the places of values with none beside them, null if there is no such place.
@@ -94,7 +98,7 @@ export function options(chart, heads) {
     ],
     ...strip && { padding: [6, 8, 0, 0] },
     series: [
-      { label: "UTC", value: (_, s, __, i) => s == null ? "—" : new Date(s * 1e3).toISOString().slice(0, 16).replace("T", " ") + (i === chart.unfinished ? ", so far" : "") },
+      { label: local ? "Time" : "UTC", value: (_, s, __, i) => s == null ? "—" : iso(s).slice(0, 16).replace("T", " ") + (i === chart.unfinished ? ", so far" : "") },
       ...heads.map((th) => ({ label: th.textContent, value: (_, v) => words(v), ...drawn(th) })),
     ],
     hooks: {

@@ -22,6 +22,10 @@ function element(tag, properties, ...children) {
   return e;
 }
 
+// aged are the times that are shown as ages: all, or none, for those who chose so.
+const exact = "time[data-since]";
+const aged = { relative: "time:not(.offset, [data-exact])", local: exact, utc: exact }[document.documentElement.dataset.time ?? ""] ?? "time[data-age]";
+
 // idOf is the id of an element. The property of a form is hidden by a field of that name.
 const idOf = (node) => node.getAttribute?.("id");
 
@@ -42,7 +46,7 @@ function morph(old, next) {
     if (!opens(old, name) && old.getAttribute(name) !== value) old.setAttribute(name, value);
   }
   setFields(old, next);
-  if (old.matches("time[data-age]")) return age(old);
+  if (old.matches(aged)) return age(old);
   if (old.matches("[data-news], [data-options], [data-kept]")) return;
   if (old.matches("tbody[id]")) return takeRows(old, [...next.children]);
   let at = old.firstChild;
@@ -570,18 +574,19 @@ function age(time) {
   const seconds = (now - Date.parse(time.dateTime)) / 1000;
   if (Number.isNaN(seconds)) return;
   // Clocks differ a little: what is due in less than 5 s has just happened.
-  const text = since ? `${span(Math.max(0, seconds))} ago. ` : seconds < -5 ? `in ${span(-seconds)}` : span(Math.max(0, seconds));
+  const past = span(Math.max(0, seconds));
+  const text = since ? `${past} ago. ` : seconds < -5 ? `in ${span(-seconds)}` : "age" in time.dataset ? past : `${past} ago`;
   if (time.textContent !== text) time.textContent = text;
 }
 
 // tick redraws ages, but none that would be read aloud each time.
 function tick() {
-  for (const time of document.querySelectorAll("time[data-age]")) if (!time.closest("[role=alert]")) age(time);
+  for (const time of document.querySelectorAll(aged)) if (!time.closest("[role=alert]")) age(time);
 }
 
 // Under the pointer, what may be cut gets a title with all of it.
 document.addEventListener("pointerover", (e) => {
-  const target = e.target.closest(".name, td code, .copy, time[data-age]");
+  const target = e.target.closest(`.name, td code, .copy, ${aged}`);
   if (!target || target.title) return;
   target.title = target.dateTime ? `${target.dateTime.replace("T", " ").replace("Z", "")} UTC` : target.ariaLabel ?? target.textContent;
 });
