@@ -276,6 +276,10 @@ func acts() map[string]templates.Form {
 	sure.Danger, sure.Button = true, "Shut them down"
 	sure.Preview = &templates.Preview{Preview: command.Preview{
 		Summary: "Shut down 2 workers.", Targets: []string{"celery@a", evil}, Confirm: "celery@a",
+		Held: &command.Held{
+			Running: []command.HeldTask{{ID: retried().ID, Name: "orders.export", Worker: "celery@a", Queue: "celery", StartedAt: time.UnixMicro(noon)}},
+			Waiting: []command.HeldTask{{ID: evil, Worker: evil, ByEvents: true}},
+		},
 		Warnings: []command.Warning{{Message: "This leaves queue mail with no consumer.", Severe: true}, {Message: evil}},
 	}}
 	long := sure.Refuse("elsewhere", "The broker is away.")

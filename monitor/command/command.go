@@ -205,6 +205,7 @@ type Preview struct {
 	Summary  string    // what would be sent
 	Targets  []string  // to whom
 	Warnings []Warning // consequences
+	Held     *Held     // what the targets of a shutdown or drain hold, else nil
 	// Confirm is the text that must be typed to confirm, empty if a click is enough.
 	Confirm string
 }

@@ -2,7 +2,9 @@ package command_test
 
 import (
 	"errors"
+	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -161,10 +163,45 @@ func TestControlPreviewWarns(t *testing.T) {
 			for i := range got.Warnings { // time passes
 				got.Warnings[i].Message = regexp.MustCompile(`for \d+ (s|min)`).ReplaceAllString(got.Warnings[i].Message, "for 40 s")
 			}
-			if diff := cmp.Diff(got, tt.want); diff != "" {
+			if diff := cmp.Diff(got, tt.want, cmpopts.IgnoreFields(command.Preview{}, "Held")); diff != "" {
 				t.Errorf("got - want +\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestShutdownPreviewNamesTasks(t *testing.T) {
+	t.Parallel()
+	b := newBench(t, nil,
+		&worker{name: "w1", queues: []string{"celery"}, running: []string{"a", "b"}, reserved: []string{"c"}, scheduled: []string{"d"}},
+		&worker{name: "w2", deaf: []string{"reserved"}, running: []string{"unheard"}},
+	)
+	onTwo := func(e *state.Event) {
+		if e.Kind != state.TaskSent {
+			e.Hostname = "w2"
+		}
+	}
+	b.task("t1", state.TaskStarted, onTwo)
+	b.task("t2", state.TaskReceived, onTwo)
+	ids := func(list []command.HeldTask) (ids []string) {
+		for _, h := range list {
+			ids = append(ids, fmt.Sprint(h.Worker, " ", h.ID, " ", h.ByEvents))
+		}
+		slices.Sort(ids)
+		return ids
+	}
+	got, err := b.PreviewControl(t.Context(), command.ControlRequest{Method: "shutdown"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"w1 a false", "w1 b false", "w2 t1 true"}, ids(got.Held.Running)); diff != "" {
+		t.Errorf("running (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"w1 c false", "w1 d false", "w2 t2 true"}, ids(got.Held.Waiting)); diff != "" {
+		t.Errorf("waiting (-want +got):\n%s", diff)
+	}
+	if got, err = b.PreviewControl(t.Context(), command.ControlRequest{Method: "ping"}); err != nil || got.Held != nil {
+		t.Errorf("a ping concerns %v, %v, want no tasks", got.Held, err)
 	}
 }
 

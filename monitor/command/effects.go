@@ -25,13 +25,14 @@ type effects struct {
 	alive     []string // names of the workers that should reply
 	targets   []string // workers that the request reaches
 	inspector *remote.Inspector
+	tasks     Tasks
 	topology  remote.Topology
 	now       time.Time
 }
 
 // previewControl returns what a plan would do.
 func (s *Service) previewControl(ctx context.Context, p controlPlan) Preview {
-	e := &effects{plan: p, known: s.workers(), now: s.now(), inspector: s.Inspector}
+	e := &effects{plan: p, known: s.workers(), now: s.now(), inspector: s.Inspector, tasks: s.tasks}
 	for _, name := range names(e.known) {
 		if e.known[name].Status == state.Online {
 			e.alive = append(e.alive, name)
@@ -50,7 +51,11 @@ func (s *Service) previewControl(ctx context.Context, p controlPlan) Preview {
 	if len(p.workers) == 0 {
 		v.Targets = []string{everyWorker}
 	}
-	if (p.method.Name == "shutdown" || p.method.Name == "drain") && (len(e.targets) != 1 || len(e.others(e.alive)) == 0) {
+	if p.method.Name != "shutdown" && p.method.Name != "drain" {
+		return v
+	}
+	v.Held = e.held(ctx)
+	if len(e.targets) != 1 || len(e.others(e.alive)) == 0 {
 		v.Confirm = p.method.Name
 	}
 	return v

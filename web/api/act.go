@@ -38,6 +38,37 @@ type Preview struct {
 	Targets  []string  `json:"targets" nullable:"false" doc:"Recipients."`
 	Warnings []Warning `json:"warnings" nullable:"false" doc:"Consequences of the request."`
 	Confirm  *string   `json:"confirm" doc:"Value that 'confirm' must have; null if no confirmation is needed."`
+	Held     *Held     `json:"held" doc:"Tasks that the targets of a shutdown or drain hold; null for other requests."`
+}
+
+// Held is what the targets of a shutdown or drain hold.
+type Held struct {
+	Running []HeldTask `json:"running" nullable:"false" doc:"Tasks that end first; the 20 that have run longest."`
+	Waiting []HeldTask `json:"waiting" nullable:"false" doc:"Tasks that have not begun, up to 20. They return to their queues on a shutdown."`
+}
+
+// HeldTask is a task that a worker holds.
+type HeldTask struct {
+	ID        string  `json:"id"`
+	Name      *string `json:"name"`
+	Worker    string  `json:"worker" doc:"Node name."`
+	Queue     *string `json:"queue"`
+	StartedAt Time    `json:"started_at" doc:"By the worker's clock."`
+	Source    string  `json:"source" enum:"worker,events" doc:"Where this is known from: the worker's reply or events."`
+}
+
+func fromHeld(h *command.Held) *Held {
+	if h == nil {
+		return nil
+	}
+	convert := func(t command.HeldTask) HeldTask {
+		v := HeldTask{ID: t.ID, Name: text(t.Name), Worker: t.Worker, Queue: text(t.Queue), StartedAt: timeOf(t.StartedAt), Source: "worker"}
+		if t.ByEvents {
+			v.Source = "events"
+		}
+		return v
+	}
+	return &Held{Running: mapSlice(h.Running, convert), Waiting: mapSlice(h.Waiting, convert)}
 }
 
 // Warning is a consequence of a request.
@@ -48,7 +79,7 @@ type Warning struct {
 
 func fromPreview(p command.Preview) Preview {
 	return Preview{
-		Summary: p.Summary, Targets: append([]string{}, p.Targets...), Confirm: text(p.Confirm),
+		Summary: p.Summary, Targets: append([]string{}, p.Targets...), Confirm: text(p.Confirm), Held: fromHeld(p.Held),
 		Warnings: mapSlice(p.Warnings, func(w command.Warning) Warning { return Warning(w) }),
 	}
 }
