@@ -146,3 +146,18 @@ func (f Input) attributes() templ.Attributes {
 
 // rows is how high an area is.
 func (f Input) rows() int { return min(max(strings.Count(f.Value, "\n")+1, 3), 16) }
+
+// heldWords say where a task is, and on which worker if there are several.
+func heldWords(t command.HeldTask, one bool) string {
+	var parts []string
+	if !one {
+		parts = append(parts, "on "+t.Worker)
+	}
+	if t.Queue != "" {
+		parts = append(parts, "queue "+t.Queue)
+	}
+	if t.ByEvents {
+		parts = append(parts, "by events")
+	}
+	return joined(parts)
+}

@@ -103,27 +103,69 @@ func (q Queue) depthTop() float64 {
 	return ceiling(top)
 }
 
-// depthPath draws depths as an area, with gaps where there was no poll.
+// depthLeast is how many seconds a stretch is wide at least: one poll can be seen.
+const depthLeast = 40
+
+// stretch is a part of the hour in which the queue was polled.
+type stretch struct {
+	from, to int
+	depths   []Depth
+}
+
+// stretches splits depths where there was no poll.
+func (q Queue) stretches() []stretch {
+	var list []stretch
+	for _, d := range q.Depths {
+		if n := len(list); n == 0 || d.Second-list[n-1].to > depthGap {
+			list = append(list, stretch{from: d.Second})
+		}
+		last := &list[len(list)-1]
+		last.to, last.depths = d.Second, append(last.depths, d)
+	}
+	for i := range list {
+		s := &list[i]
+		s.from = max(min(s.from, s.to-depthLeast), 0)
+		s.to = max(s.to, s.from+depthLeast)
+	}
+	return list
+}
+
+// depthLine draws depths as a line, with gaps where there was no poll.
+func (q Queue) depthLine() string {
+	var b strings.Builder
+	top := q.depthTop()
+	for _, s := range q.stretches() {
+		y := func(d Depth) float64 { return barHeight - barHeight*float64(d.Ready)/top }
+		fmt.Fprintf(&b, "M%d %.1f", s.from, y(s.depths[0]))
+		for _, d := range s.depths {
+			fmt.Fprintf(&b, "L%d %.1f", d.Second, y(d))
+		}
+		fmt.Fprintf(&b, "H%d", s.to)
+	}
+	return b.String()
+}
+
+// depthPath draws the area below the line.
 func (q Queue) depthPath() string {
 	var b strings.Builder
 	top := q.depthTop()
-	last := -1
-	for i, d := range q.Depths {
-		y := barHeight - barHeight*float64(d.Ready)/top
-		if last < 0 || d.Second-last > depthGap {
-			if last >= 0 {
-				fmt.Fprintf(&b, "H%dV%dz", last+1, barHeight)
-			}
-			fmt.Fprintf(&b, "M%d %dV%.1f", d.Second, barHeight, y)
-		} else {
-			fmt.Fprintf(&b, "L%d %.1f", d.Second, y)
+	for _, s := range q.stretches() {
+		fmt.Fprintf(&b, "M%d %dV%.1f", s.from, barHeight, barHeight-barHeight*float64(s.depths[0].Ready)/top)
+		for _, d := range s.depths {
+			fmt.Fprintf(&b, "L%d %.1f", d.Second, barHeight-barHeight*float64(d.Ready)/top)
 		}
-		if i == len(q.Depths)-1 {
-			fmt.Fprintf(&b, "H%dV%dz", d.Second+1, barHeight)
-		}
-		last = d.Second
+		fmt.Fprintf(&b, "H%dV%dz", s.to, barHeight)
 	}
 	return b.String()
+}
+
+// unheard is for how many seconds of the hour the queue was not polled.
+func (q Queue) unheard() int {
+	left := 3600
+	for _, s := range q.stretches() {
+		left -= s.to - s.from
+	}
+	return max(left, 0)
 }
 
 // depthWords describe the chart.
@@ -135,8 +177,12 @@ func (q Queue) depthWords() string {
 	for _, d := range q.Depths {
 		low, high = min(low, d.Ready), max(high, d.Ready)
 	}
-	return "Messages waiting over the last hour: from " + number(low) + " to " + number(high) + ", last " +
+	words := "Messages waiting over the last hour: from " + number(low) + " to " + number(high) + ", last " +
 		number(q.Depths[len(q.Depths)-1].Ready)
+	if n := q.unheard(); n > depthGap {
+		words += "; not polled for " + duration(float64(n)) + " of it"
+	}
+	return words
 }
 
 // ageWords say how certain the age of the next message is.

@@ -96,6 +96,21 @@ type WorkerNow struct {
 	LostInAll                   int
 }
 
+// byEvents says what runs, as events know; oldestAt follows it, if it is known.
+func (n WorkerNow) byEvents() string {
+	if len(n.Active) == 0 {
+		return "events know no task that runs there."
+	}
+	text := "events say " + plural(len(n.Active), "task runs", "tasks run")
+	switch {
+	case n.oldestAt() == 0:
+		return text + "."
+	case len(n.Active) > 1:
+		text += ", the oldest"
+	}
+	return text + " for"
+}
+
 // oldestAt is when the task began that runs longest, µs, 0 if none runs or that is not known.
 func (n WorkerNow) oldestAt() int64 {
 	for _, t := range n.Active {

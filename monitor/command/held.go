@@ -11,7 +11,7 @@ import (
 )
 
 // maxHeld bounds how many tasks a preview names of those that run, and of those that return.
-const maxHeld = 20
+const maxHeld = 10
 
 // HeldTask is a task that the target of a shutdown or drain holds.
 type HeldTask struct {
@@ -22,7 +22,7 @@ type HeldTask struct {
 	ByEvents  bool      // the worker did not report it
 }
 
-// Held is what the targets of a shutdown or drain hold: at most 20 tasks of each list, those that have run longest first.
+// Held is what the targets of a shutdown or drain hold: at most 10 tasks of each list, those that have run longest first.
 type Held struct {
 	Running []HeldTask // end first
 	Waiting []HeldTask // have not begun

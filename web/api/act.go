@@ -43,8 +43,8 @@ type Preview struct {
 
 // Held is what the targets of a shutdown or drain hold.
 type Held struct {
-	Running []HeldTask `json:"running" nullable:"false" doc:"Tasks that end first; the 20 that have run longest."`
-	Waiting []HeldTask `json:"waiting" nullable:"false" doc:"Tasks that have not begun, up to 20. They return to their queues on a shutdown."`
+	Running []HeldTask `json:"running" nullable:"false" doc:"Tasks that end first; the 10 that have run longest."`
+	Waiting []HeldTask `json:"waiting" nullable:"false" doc:"Tasks that have not begun, up to 10. They return to their queues on a shutdown."`
 }
 
 // HeldTask is a task that a worker holds.
