@@ -3,7 +3,6 @@ package templates
 import (
 	"cmp"
 	"context"
-	"io"
 	"math"
 	"strings"
 
@@ -47,7 +46,7 @@ func (v Comparison) fields(u URLs) (differing, equal []comparedField) {
 		comparedBy("State", a, b, func(t state.Task) templ.Component { return stateMark(u, t.State) }),
 		comparedBy("Exception", a, b, func(t state.Task) templ.Component { return comparedText(t.Exception, "None") }),
 		comparedBy("Worker", a, b, func(t state.Task) templ.Component { return workerLink(u, t.Worker) }),
-		comparedBy("Process", a, b, func(t state.Task) templ.Component { return comparedPID(t) }),
+		comparedBy("Process", a, b, comparedPID),
 		comparedBy("Queue", a, b, func(t state.Task) templ.Component { return text(t.Queue, "No task-sent event") }),
 		comparedBy("Attempts", a, b, tries),
 		v.waited(),
@@ -85,15 +84,6 @@ func drawn(c templ.Component) string {
 		return err.Error()
 	}
 	return b.String()
-}
-
-func comparedText(v *string, why string) templ.Component {
-	return templ.ComponentFunc(func(ctx context.Context, w io.Writer) error {
-		if v == nil {
-			return unknown(why).Render(ctx, w)
-		}
-		return comparedCode(excerpt(*v, 2000)).Render(ctx, w)
-	})
 }
 
 // comparedPID is the process of the newest attempt.

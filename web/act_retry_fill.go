@@ -36,11 +36,11 @@ func filled(fields []templates.Input, t *state.Task) string {
 		ok = ok && (v.Kind == celery.ValueDict) == (f.Name == "kwargs") && v.Container()
 		var w formWriter
 		w.value(&v, 0)
-		if !ok || w.open > 0 && w.broken == len(v.Items) || w.Len() > celery.MaxArguments/2 {
+		if !ok || w.open > 0 && w.broken == len(v.Items) || w.text.Len() > celery.MaxArguments/2 {
 			fields[i].Hint = "From events, possibly truncated: " + truncate.Text(*repr, maxHint)
 			continue
 		}
-		fields[i].Value = w.String()
+		fields[i].Value = w.text.String()
 		known, open = known+len(v.Items)-w.broken, open+w.broken
 		if w.open > 0 {
 			fields[i].Hint += " In it, " + markedHint + "."
@@ -57,8 +57,7 @@ func filled(fields []templates.Input, t *state.Task) string {
 
 // formWriter writes a value as JSON for a form, with marks in place of what JSON does not know or what was cut.
 type formWriter struct {
-	strings.Builder
-
+	text               strings.Builder
 	open               int // marks
 	broken             int // items of the outermost container that hold marks
 	object, objectText string
@@ -66,7 +65,7 @@ type formWriter struct {
 
 func (w *formWriter) value(v *celery.Value, level int) {
 	if b, ok := v.JSON(); ok {
-		w.Write(b)
+		w.text.Write(b)
 		return
 	}
 	begin, end := "[", "]"
@@ -83,25 +82,25 @@ func (w *formWriter) value(v *celery.Value, level int) {
 		gap, last = "\n  ", "\n"
 		begin += "\n  "
 	}
-	w.WriteString(begin)
+	w.text.WriteString(begin)
 	for i := range v.Items {
 		if i > 0 {
-			w.WriteString("," + gap)
+			w.text.WriteString("," + gap)
 		}
 		before := w.open
 		if v.Kind == celery.ValueDict && v.Items[i].Kind != celery.ValueCut {
 			if key, ok := v.Keys[i].JSON(); ok && v.Keys[i].Kind == celery.ValueText {
-				w.Write(key)
+				w.text.Write(key)
 			} else {
 				w.mark(&v.Keys[i])
 			}
-			w.WriteString(": ")
+			w.text.WriteString(": ")
 		}
 		if w.value(&v.Items[i], level+1); level == 0 && w.open > before {
 			w.broken++
 		}
 	}
-	w.WriteString(last + end)
+	w.text.WriteString(last + end)
 }
 
 // mark writes what is known of a value that must be typed in.
@@ -111,5 +110,5 @@ func (w *formWriter) mark(v *celery.Value) {
 	if object, ok := celery.ParseReprObjects(text); ok && w.object == "" && json.Valid(object) {
 		w.object, w.objectText = string(object), text
 	}
-	w.WriteString("‹" + truncate.Text(strings.Join(strings.Fields(text), " "), maxMarked) + "›")
+	w.text.WriteString("‹" + truncate.Text(strings.Join(strings.Fields(text), " "), maxMarked) + "›")
 }

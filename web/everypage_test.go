@@ -46,7 +46,7 @@ func longEvents() []*state.Event {
 				Kwargs: "{'inventory_provider_configuration_reference': '" + strings.Repeat("configuration/", 20) + "'}",
 				Clock:  int64(10 + second), Micros: noon + int64(second)*1_000_000, ReceivedMicros: noon, Present: present,
 			}
-			switch kind {
+			switch kind { //nolint:exhaustive // the kinds of the list above
 			case state.TaskSent:
 				e.Hostname = "gen4711@" + strings.TrimPrefix(longWorker, "celery@")
 				e.Present |= state.FieldName | state.FieldQueue | state.FieldRoutingKey

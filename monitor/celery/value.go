@@ -172,7 +172,7 @@ func (r *valueReader) angled() (Value, bool) {
 // word reads a word, or an object that is written as a call.
 func (r *valueReader) word() (Value, bool) {
 	n := strings.IndexFunc(r.s, func(c rune) bool {
-		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && strings.IndexRune("_.+-", c) < 0
+		return !unicode.IsLetter(c) && !unicode.IsDigit(c) && !strings.ContainsRune("_.+-", c)
 	})
 	if n < 0 {
 		n = len(r.s)

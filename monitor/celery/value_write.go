@@ -38,7 +38,7 @@ func (v *Value) appendJSON(b []byte) ([]byte, bool) {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		ok := true
+		var ok bool
 		if v.Kind == ValueDict {
 			key := &v.Keys[i]
 			if key.Kind != ValueText || known[key.Text] {
@@ -62,20 +62,19 @@ func (v *Value) appendJSON(b []byte) ([]byte, bool) {
 func (v *Value) Python() (string, bool) {
 	w := pythonWriter{exact: true}
 	w.value(v)
-	return w.String(), w.exact
+	return w.text.String(), w.exact
 }
 
 // String is v as Python writes it, on one line. What was left out is marked by three dots.
 func (v *Value) String() string {
 	var w pythonWriter
 	w.value(v)
-	return w.String()
+	return w.text.String()
 }
 
 // pythonWriter writes values as expressions of Python.
 type pythonWriter struct {
-	strings.Builder
-
+	text  strings.Builder
 	exact bool // nothing that was written is in doubt
 }
 
@@ -84,19 +83,19 @@ func (w *pythonWriter) value(v *Value) {
 	switch v.Kind {
 	case ValueText:
 		w.exact = w.exact && !v.Doubtful && !maybeCut(v.Text)
-		w.WriteString(pythonText(v.Text))
+		w.text.WriteString(pythonText(v.Text))
 		return
 	case ValueObject:
 		called := strings.HasSuffix(v.Text, ")") || strings.HasPrefix(v.Text, "b'") || strings.HasPrefix(v.Text, `b"`)
 		w.exact = w.exact && called && v.Text[0] != '<' && !v.Cut()
-		w.WriteString(v.Text)
+		w.text.WriteString(v.Text)
 		return
 	case ValueCut:
 		w.exact = false
-		w.WriteString(v.Text)
+		w.text.WriteString(v.Text)
 		return
 	case ValueNone, ValueBool, ValueInt, ValueFloat:
-		w.WriteString(v.Text)
+		w.text.WriteString(v.Text)
 		return
 	case ValueList:
 		begin, end = "[", "]"
@@ -107,18 +106,18 @@ func (w *pythonWriter) value(v *Value) {
 	case ValueSet, ValueDict:
 		begin, end = "{", "}"
 	}
-	w.WriteString(begin)
+	w.text.WriteString(begin)
 	for i := range v.Items {
 		if i > 0 {
-			w.WriteString(", ")
+			w.text.WriteString(", ")
 		}
 		if v.Kind == ValueDict && v.Items[i].Kind != ValueCut {
 			w.value(&v.Keys[i])
-			w.WriteString(": ")
+			w.text.WriteString(": ")
 		}
 		w.value(&v.Items[i])
 	}
-	w.WriteString(end)
+	w.text.WriteString(end)
 }
 
 // pythonText is a text as Python's repr writes it.

@@ -1,6 +1,7 @@
 package difference
 
 import (
+	"slices"
 	"strings"
 	"unicode"
 )
@@ -72,9 +73,9 @@ func match(x, y []string, keptX, keptY []bool) {
 	for i := range length {
 		length[i] = make([]uint16, len(y)+1)
 	}
-	for i := len(x) - 1; i >= 0; i-- {
-		for j := len(y) - 1; j >= 0; j-- {
-			if x[i] == y[j] {
+	for i, a := range slices.Backward(x) {
+		for j, b := range slices.Backward(y) {
+			if a == b {
 				length[i][j] = length[i+1][j+1] + 1
 			} else {
 				length[i][j] = max(length[i+1][j], length[i][j+1])
@@ -106,19 +107,19 @@ func (p *parts) add(text string, differs bool) {
 }
 
 // shortened leaves out of long equal parts what is far from a difference, and the end of what is still too long.
-func (p parts) shortened() []Part {
+func (p *parts) shortened() []Part {
 	left := 4 * maxText
-	list := make([]Part, 0, len(p))
-	for i, part := range p {
+	list := make([]Part, 0, len(*p))
+	for i, part := range *p {
 		runes := []rune(part.Text)
 		if !part.Differs && len(runes) > 3*context {
 			before, after := runes[:context], runes[len(runes)-context:]
 			switch {
-			case len(p) == 1:
+			case len(*p) == 1:
 				part.Text = shorten(part.Text)
 			case i == 0:
 				part.Text = "…" + string(after)
-			case i == len(p)-1:
+			case i == len(*p)-1:
 				part.Text = string(before) + "…"
 			default:
 				part.Text = string(before) + " … " + string(after)

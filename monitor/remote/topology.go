@@ -19,8 +19,8 @@ type Topology struct {
 	Tasks, Queues map[string][]string
 	Pools         map[string]Pool // by worker
 	// MaxRSS is the most memory that the main process of each worker has used, as getrusage tells it: in KiB, on macOS in bytes.
-	MaxRSS        map[string]int64
-	Expected      []string        // live workers at that time, sorted
+	MaxRSS   map[string]int64
+	Expected []string // live workers at that time, sorted
 	// Missing are those that did not reply to the request for tasks or that for queues. Their earlier replies remain.
 	Missing []string
 

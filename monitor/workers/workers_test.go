@@ -106,9 +106,9 @@ func TestLongestStandsOut(t *testing.T) {
 		want    string
 		tooLong bool
 	}{
-		"nothing":                      {nil, "", false},
-		"all is usual":                 {map[string]int{"export": 2}, "", false},
-		"the oldest":                   {map[string]int{"other": 600, "another": 60}, "other", false},
+		"nothing":                       {nil, "", false},
+		"all is usual":                  {map[string]int{"export": 2}, "", false},
+		"the oldest":                    {map[string]int{"other": 600, "another": 60}, "other", false},
 		"one that is long for its kind": {map[string]int{"other": 600, "export": 60}, "export", true},
 	}
 	for name, tt := range tests {
