@@ -95,6 +95,18 @@ func hundredths(f float64) string { return strconv.FormatFloat(f, 'f', 2, 64) }
 
 func joined(list []string) string { return strings.Join(list, ", ") }
 
+// hostTotal says what runs on a host.
+func hostTotal(t workers.Total) string {
+	list := []string{plural(t.Workers, "worker", "workers")}
+	if t.Online < t.Workers {
+		list = append(list, number(t.Online)+" online")
+	}
+	if t.Unfinished > 0 {
+		list = append(list, plural(t.Unfinished, "unfinished task", "unfinished tasks"))
+	}
+	return joined(list)
+}
+
 // forgetWorker links to the form that forgets a worker.
 func (u URLs) forgetWorker(name string) templ.SafeURL {
 	return u.path("/act/forget?" + url.Values{"worker": {name}}.Encode())
