@@ -121,7 +121,7 @@ func (tb *tab) axe() string {
 		}})
 		for _, width := range []int64{1280, 390} {
 			tb.width(width)
-			if found := tb.promise(strings.Replace(fmt.Sprintf(axe, ""), "run(", `run("dialog[open]", `, 1)); found != "" {
+			if found := tb.promise(strings.Replace(axe, "run(", `run("dialog[open]", `, 1)); found != "" {
 				all += fmt.Sprintf("%s, %d px wide:\n%s\n", theme, width, found)
 			}
 		}
