@@ -105,6 +105,12 @@ func TestEndToEndBrokerLost(t *testing.T) {
 				t.Fatalf("publish: %v", err)
 			}
 			if i == len(part)/2 {
+				eventually(t, timeout, func() error {
+					if d.overview(t).Health.Broker.LastEventAt == nil {
+						return errors.New("no event has arrived")
+					}
+					return nil
+				})
 				p.cut()
 			}
 		}
