@@ -3,7 +3,6 @@ package templates
 import (
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/a-h/templ"
@@ -129,10 +128,4 @@ func medianRun(runs []schedules.Run) *float64 {
 	}
 	slices.Sort(known)
 	return &known[len(known)/2]
-}
-
-// beatOf is the node name that Celery beat has on the host of a node.
-func beatOf(node string) string {
-	_, host, _ := strings.Cut(node, "@")
-	return "celerybeat@" + host
 }

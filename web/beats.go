@@ -55,8 +55,7 @@ func (p *schedulesPage) senders(ctx context.Context, list []schedules.Schedule, 
 		replied[host] = true
 	}
 	for _, s := range by {
-		_, host, _ := strings.Cut(s.Name, "@")
-		s.Beat = replied[host]
+		s.Beat = replied[state.Host(s.Name)]
 		all = append(all, *s)
 	}
 	for host := range replied {
@@ -75,7 +74,7 @@ func (p *schedulesPage) answering(ctx context.Context, senders map[string]*templ
 	}
 	var hosts []string
 	add := func(node string) {
-		if _, host, ok := strings.Cut(node, "@"); ok && host != "" {
+		if host := state.Host(node); host != "" {
 			hosts = append(hosts, host)
 		}
 	}
@@ -112,7 +111,7 @@ func (p *schedulesPage) ping(ctx context.Context, hosts []string) ([]string, err
 	}
 	var replied []string
 	for _, r := range a.Items {
-		if _, host, ok := strings.Cut(r.Node, "@"); ok && r.OK == "pong" {
+		if host := state.Host(r.Node); host != "" && r.OK == "pong" {
 			replied = append(replied, host)
 		}
 	}

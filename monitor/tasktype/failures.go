@@ -164,12 +164,10 @@ func conditions(t Trait) []query.Expr {
 	if !ok {
 		return nil
 	}
-	f := query.Args
 	if key, found := strings.CutPrefix(t.Field, "kwargs."); found {
-		f = query.Kwargs
-		return []query.Expr{query.Equal(f, "'"+key+"': "+value)}
+		return []query.Expr{query.Equal(query.Kwargs, "'"+key+"': "+value)}
 	}
-	return []query.Expr{query.Equal(f, value)}
+	return []query.Expr{query.Equal(query.Args, value)}
 }
 
 // pythonRepr returns a JSON value as Python writes it, false for what can be written in more than one way.

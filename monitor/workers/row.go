@@ -4,7 +4,6 @@ package workers
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/remote"
@@ -100,10 +99,4 @@ func queuesByWorker(known remote.Topology) map[string][]string {
 		slices.Sort(queues)
 	}
 	return list
-}
-
-// Host returns the host in the name of a node: what follows @, empty if there is none.
-func Host(node string) string {
-	_, host, _ := strings.Cut(node, "@")
-	return host
 }

@@ -109,12 +109,12 @@ type Group struct {
 func ByHost(rows []Row) []Group {
 	sorted := slices.Clone(rows)
 	slices.SortStableFunc(sorted, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(Host(a.Name), Host(b.Name)), cmp.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(state.Host(a.Name), state.Host(b.Name)), cmp.Compare(a.Name, b.Name))
 	})
 	var groups []Group
 	several := false
 	for i := range sorted {
-		host := Host(sorted[i].Name)
+		host := state.Host(sorted[i].Name)
 		if n := len(groups); n > 0 && groups[n-1].Host == host {
 			groups[n-1].Rows = append(groups[n-1].Rows, sorted[i])
 			several = true

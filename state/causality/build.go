@@ -240,7 +240,7 @@ func (b *builder) delivered(t *task, r Node) bool {
 // contradicts reports whether the wall clock of the host that two events share says that from came after to.
 func (b *builder) contradicts(from, to Node) bool {
 	a, z := &b.g.events[from], &b.g.events[to]
-	return host(a.Process.Hostname) == host(z.Process.Hostname) && a.Stamp.Micros > z.Stamp.Micros+Tolerance
+	return state.Host(a.Process.Hostname) == state.Host(z.Process.Hostname) && a.Stamp.Micros > z.Stamp.Micros+Tolerance
 }
 
 // begun joins the receipt of an execution to its start s, and that to its end.
@@ -359,7 +359,7 @@ func (b *builder) caller(t *task, events []Node, m Node, kind EdgeKind) Node {
 		c := &g.events[n]
 		switch {
 		case n == m, kind == Retry && b.attempt(t, n) >= e.Attempt:
-		case e.Kind != state.TaskSent || host(c.Process.Hostname) != host(e.Process.Hostname):
+		case e.Kind != state.TaskSent || state.Host(c.Process.Hostname) != state.Host(e.Process.Hostname):
 			if !here {
 				best = n
 			}

@@ -31,7 +31,6 @@ package causality
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/state"
@@ -101,12 +100,6 @@ func compare(a, b *Event) int {
 		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Type, b.Type),
 		cmp.Compare(a.Parent, b.Parent), cmp.Compare(a.Name, b.Name),
 	)
-}
-
-// host is the machine in a node name.
-func host(node string) string {
-	_, h, _ := strings.Cut(node, "@")
-	return h
 }
 
 // early reports whether what an event reports may be earlier than the report.

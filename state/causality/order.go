@@ -3,6 +3,8 @@ package causality
 import (
 	"container/heap"
 	"slices"
+
+	"github.com/umbelhq/umbel/state"
 )
 
 // demoteCycles takes the proof from edges that form a cycle: what contradicts itself proves nothing. They remain as
@@ -176,7 +178,7 @@ func (g *Graph) Order() []Node { return g.order }
 func (g *Graph) Inversions() (edges []Edge) {
 	for _, e := range g.edges {
 		from, to := &g.events[e.From], &g.events[e.To]
-		if e.Grade == Proved && from.Stamp.Micros > to.Stamp.Micros && to.Stamp.Micros != 0 && host(from.Process.Hostname) != host(to.Process.Hostname) {
+		if e.Grade == Proved && from.Stamp.Micros > to.Stamp.Micros && to.Stamp.Micros != 0 && state.Host(from.Process.Hostname) != state.Host(to.Process.Hostname) {
 			edges = append(edges, e)
 		}
 	}
