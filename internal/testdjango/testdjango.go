@@ -103,7 +103,7 @@ func (p *Project) Role(t testing.TB, privileges string) string {
 	return database.String()
 }
 
-// open writes the files of a project, migrates its database and starts its shell.
+// open writes the files of a project and starts its shell, which migrates its database.
 func open(t testing.TB, broker, databaseURL string, database map[string]any) *Project {
 	t.Helper()
 	settings, err := json.Marshal(database)
@@ -120,9 +120,6 @@ func open(t testing.TB, broker, databaseURL string, database map[string]any) *Pr
 	}
 	p.env = append(os.Environ(), "SHOP_DATABASE="+string(settings), "SHOP_BROKER="+broker, "PYTHONPATH="+p.dir, "C_FORCE_ROOT=1",
 		"PYTHONUNBUFFERED=1", "PYTHONDONTWRITEBYTECODE=1", "PYTHONWARNINGS=ignore")
-	if out, err := p.Manage("migrate", "--verbosity", "0").CombinedOutput(); err != nil {
-		t.Fatalf("migrate: %v\n%s", err, out)
-	}
 	p.startShell(t)
 	return p
 }
@@ -148,6 +145,9 @@ func (p *Project) startShell(t testing.TB) {
 		_ = in.Close()
 		_ = cmd.Wait()
 	})
+	if !p.results.Scan() {
+		t.Fatalf("migrate: the project ended: %v\n%s", p.results.Err(), p.errors)
+	}
 }
 
 func (p *Project) command(args ...string) *exec.Cmd {

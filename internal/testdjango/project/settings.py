@@ -33,6 +33,7 @@ TEMPLATES = [
 ]
 SILENCED_SYSTEM_CHECKS = ["celery_outbox.E001"]  # SQLite has no SKIP LOCKED: tasks are enqueued, and no relay takes them
 DATABASES = {"default": json.loads(os.environ["SHOP_DATABASE"])}
+MIGRATION_MODULES = dict.fromkeys(["admin", "auth", "contenttypes", "sessions"])  # their tables without their migrations
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 CELERY_OUTBOX_APP = "shop.app"

@@ -1,13 +1,17 @@
-"""Runs what lines of JSON on standard input say, {"code": …, "args": …}, and prints the value of result, or an error."""
+"""Migrates the database and prints a line. Then runs what lines of JSON on standard input say, {"code": …, "args": …}, and
+prints the value of result, or an error."""
 
 import json
 import sys
 import traceback
 
 import shop
+from django.core.management import call_command
 from django.db import transaction
 from django_celery_outbox.models import CeleryOutbox, CeleryOutboxDeadLetter
 
+call_command("migrate", verbosity=0, run_syncdb=True, skip_checks=True)
+print(flush=True)
 for line in sys.stdin:
     request = json.loads(line)
     scope = {
