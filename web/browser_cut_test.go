@@ -17,7 +17,7 @@ import (
 // and none is shown that there was not.
 func TestBrowserMissesNoRowOfLostConnections(t *testing.T) {
 	t.Parallel()
-	const cuts, perCut = 100, 4 // which are fewer tasks than a page has
+	const cuts, perCut = 100, 2 // which are fewer tasks than a page has
 	s := newServer(t, "", nil)
 	line := newLine(t, s.address)
 	tb := newTab(t, testbrowser.Open(t), &server{t: t, address: line.address}, "/tasks?chart=off&limit=500")

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -32,13 +33,25 @@ func TestBrowserEveryPage(t *testing.T) {
 	}
 	b := testbrowser.Open(t)
 	pages := everyPage(t)
-	ctx, cancel := chromedp.NewContext(b)
+	const parts = 4 // at once
+	for part := range slices.Chunk(pages, (len(pages)+parts-1)/parts) {
+		t.Run("", func(t *testing.T) {
+			t.Parallel()
+			lookAt(t, b, string(script), part)
+		})
+	}
+}
+
+// lookAt checks pages one after the other, in one tab to which script adds axe-core.
+func lookAt(t *testing.T, browser context.Context, script string, pages []string) {
+	t.Helper()
+	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
 	tb := &tab{t: t, ctx: ctx}
 	if _, err := chromedp.Call(ctx, page.SetBypassCSP, page.SetBypassCSPParams{Enabled: true}); err != nil {
 		t.Fatal(err) // axe-core adds style sheets, which the policy forbids
 	}
-	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: string(script)}); err != nil {
+	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
 		t.Fatal(err)
 	}
 	for _, address := range pages {

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"reflect"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -107,7 +108,7 @@ type api struct {
 	version     string
 	now         func() time.Time
 	logger      *slog.Logger
-	openAPI     json.RawMessage
+	openAPI     func() json.RawMessage
 }
 
 // New returns a handler of the resources by their paths below {prefix}/api/v1: mount it there or strip that prefix.
@@ -158,11 +159,13 @@ func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 	h.UseMiddleware(strictQuery(h))
 	a.register(h)
 	completeSchemas(h.OpenAPI().Components.Schemas)
-	document, err := json.Marshal(h.OpenAPI())
-	if err != nil {
-		panic(err) // made of our own types alone
-	}
-	a.openAPI = document
+	a.openAPI = sync.OnceValue(func() json.RawMessage {
+		document, err := json.Marshal(h.OpenAPI())
+		if err != nil {
+			panic(err) // made of our own types alone
+		}
+		return document
+	})
 	return mux
 }
 
@@ -201,5 +204,5 @@ func config(o Options) huma.Config {
 type response[T any] struct{ Body T }
 
 func (a *api) document(context.Context, *struct{}) (*response[json.RawMessage], error) {
-	return &response[json.RawMessage]{Body: a.openAPI}, nil
+	return &response[json.RawMessage]{Body: a.openAPI()}, nil
 }
