@@ -151,7 +151,7 @@ func TestBrokerURLFromTheEnvironment(t *testing.T) {
 func TestPrefix(t *testing.T) {
 	t.Parallel()
 	addresses := regexp.MustCompile(`(href|src|action)="(/[^"]*)"`)
-	for prefix, want := range map[string]string{"": "/", "/": "/", "/umbel": "/umbel/", "umbel/": "/umbel/", "/ops/celery/": "/ops/celery/"} {
+	for prefix, want := range map[string]string{"/": "/", "umbel/": "/umbel/", "/ops/celery/": "/ops/celery/"} {
 		t.Run(prefix, func(t *testing.T) {
 			t.Parallel()
 			d := start(t, nil, "demo", "--prefix", prefix)
