@@ -28,7 +28,7 @@ type typePages struct {
 	*common
 
 	tables  *cache[tasktype.Table]
-	usual   *cache[map[string]tasktype.Usual] // by the hour that the week before ends in
+	usual   *cache[map[string]tasktype.Usual] // by the hour that the week before ends in, and name
 	details *cache[tasktype.Detail]           // by span of time and name
 	samples *cache[tasktype.Sample]           // by name
 }
@@ -75,14 +75,14 @@ func (p *typePages) table(ctx context.Context, q query.Types) (tasktype.Table, e
 	})
 }
 
-// usualBefore returns the usual run times of the week before a time, none if they cannot be read.
-func (p *typePages) usualBefore(ctx context.Context, before time.Time) map[string]tasktype.Usual {
+// usualBefore returns the usual run times of the week before a time, none if they cannot be read; of some names if there are any.
+func (p *typePages) usualBefore(ctx context.Context, before time.Time, names ...string) map[string]tasktype.Usual {
 	if before.IsZero() {
 		return nil
 	}
 	hour := before.Truncate(time.Hour)
-	usual, err := p.usual.get(hour.Format(time.RFC3339), func() (map[string]tasktype.Usual, error) {
-		return tasktype.ReadUsual(ctx, p.backend.History(), hour)
+	usual, err := p.usual.get(hour.Format(time.RFC3339)+" "+strings.Join(names, " "), func() (map[string]tasktype.Usual, error) {
+		return tasktype.ReadUsual(ctx, p.backend.History(), hour, names...)
 	})
 	if err != nil {
 		p.log.WarnContext(ctx, "usual run times not read", "error", err)
@@ -167,7 +167,7 @@ func (p *typePages) loadType(ctx context.Context, a address) (page, error) {
 		})
 	}
 	v := templates.TaskType{
-		Name: a.name, Detail: d, Drift: p.usualBefore(ctx, d.From)[a.name].Against(d.Type.Run), Sample: sample,
+		Name: a.name, Detail: d, Drift: p.usualBefore(ctx, d.From, a.name)[a.name].Against(d.Type.Run), Sample: sample,
 		Last: cmp.Or(q.Last, query.DefaultTypesLast), Ranges: typeRanges(q, path),
 	}
 	v.Marks = p.marks(ctx, d.From, d.To)

@@ -165,12 +165,11 @@ func (r *Reader) waiting(ctx context.Context, now time.Time) (*Wait, error) {
 func (r *Reader) ended(ctx context.Context, from, to time.Time, span time.Duration) (ended, error) {
 	var e ended
 	var wait rollup.Histogram
-	err := r.source.History().Rollups(ctx, history.RollupRange{From: from, To: to, Span: span, Histograms: span > time.Minute}, func(m history.Rollup) error {
+	request := history.RollupRange{From: from, To: to, Span: span, Wait: span > time.Minute, By: history.ByTime}
+	err := r.source.History().Rollups(ctx, request, func(m history.Rollup) error {
 		e.Succeeded += m.Succeeded
 		e.Failed += m.Failed
-		h, err := rollup.ParseHistogram(m.Wait)
-		wait.Merge(h)
-		return err
+		return wait.MergeSaved(m.Wait)
 	})
 	e.wait = time.Duration(wait.Quantile(usualWait)) * time.Microsecond
 	return e, err

@@ -18,14 +18,31 @@ type Rollup struct {
 	Name, Worker, Queue                  string // empty if unknown
 	Received, Succeeded, Failed, Retried int64  // events
 	Wait, Run                            []byte // µs (rollup.Histogram), empty if there were none
+
+	Workers, Queues []string // those known of what a store has added up ByName
 }
+
+// RollupGrouping is what a reader tells rollups apart by, beside their times.
+type RollupGrouping int
+
+// The groupings. All but ByAll allow a store to add up rollups that differ in other fields only, and to leave these empty: so
+// such a reader gets fewer rollups, or all, with equal sums.
+const (
+	ByAll RollupGrouping = iota
+	ByTime
+	ByName
+	ByWorker
+	ByQueue
+)
 
 // RollupRange selects rollups. An empty list selects all; others select rollups with one of these names, or with none.
 type RollupRange struct {
 	From, To               time.Time     // From ≤ start of the span < To
 	Span                   time.Duration // one of MinuteSpans
 	Names, Workers, Queues []string
-	Histograms             bool // Wait and Run are wanted
+	Wait, Run              bool // are wanted
+	By                     RollupGrouping
+	Places                 bool // Workers and Queues are wanted
 }
 
 // RollupSpan is the length of time that a rollup covers, and how long such rollups are retained.

@@ -121,13 +121,14 @@ func (t *tracker) runTimes(ctx context.Context, list []*record) error {
 	if len(names) > 0 {
 		took := make(map[string]rollup.Histogram)
 		span := history.RollupSpans()[1].Length
-		err := t.options.Rollups.Rollups(ctx, history.RollupRange{From: now.Add(-runTimeSpan), To: now.Add(span), Span: span, Names: names, Histograms: true}, func(m history.Rollup) error {
-			h, err := rollup.ParseHistogram(m.Run)
-			if err == nil && m.Name != "" {
-				all := took[m.Name]
-				all.Merge(h)
-				took[m.Name] = all
+		r := history.RollupRange{From: now.Add(-runTimeSpan), To: now.Add(span), Span: span, Names: names, Run: true, By: history.ByName}
+		err := t.options.Rollups.Rollups(ctx, r, func(m history.Rollup) error {
+			if m.Name == "" {
+				return nil
 			}
+			all := took[m.Name]
+			err := all.MergeSaved(m.Run)
+			took[m.Name] = all
 			return err
 		})
 		if err != nil {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -60,6 +61,51 @@ func countedByCells(e query.Expr) bool {
 		return e.Field == query.Name || e.Field == query.Worker || e.Field == query.Queue
 	default:
 		return e == nil
+	}
+}
+
+// grouping returns what rollups must be told apart by, so that it is known what they match and which group they are in.
+func (c *conditions) grouping(g Group) history.RollupGrouping {
+	told := map[query.Field]bool{}
+	fields(c.where.Expr(), told)
+	switch g {
+	case ByName:
+		told[query.Name] = true
+	case ByWorker:
+		told[query.Worker] = true
+	case ByQueue:
+		told[query.Queue] = true
+	case ByState:
+	}
+	switch {
+	case len(told) == 0:
+		return history.ByTime
+	case len(told) > 1:
+		return history.ByAll
+	case told[query.Name]:
+		return history.ByName
+	case told[query.Worker]:
+		return history.ByWorker
+	default:
+		return history.ByQueue
+	}
+}
+
+// fields adds the fields that an expression is about.
+func fields(e query.Expr, to map[query.Field]bool) {
+	switch e := e.(type) {
+	case query.And:
+		for _, x := range e {
+			fields(x, to)
+		}
+	case query.Or:
+		for _, x := range e {
+			fields(x, to)
+		}
+	case query.Not:
+		fields(e.X, to)
+	case query.Term:
+		to[e.Field] = true
 	}
 }
 

@@ -107,7 +107,7 @@ func TestACrashCountsNothingTwice(t *testing.T) {
 	f.write(t, s, true)
 
 	var got history.Rollup
-	r := history.RollupRange{From: time.Unix(60*noon, 0), To: time.Unix(60*noon+60, 0), Span: time.Minute, Histograms: true}
+	r := history.RollupRange{From: time.Unix(60*noon, 0), To: time.Unix(60*noon+60, 0), Span: time.Minute, Wait: true, Run: true}
 	if err := s.Rollups(t.Context(), r, func(m history.Rollup) error {
 		if m.Name != "" {
 			got = m

@@ -48,25 +48,49 @@ func (h *Histogram) Add(micros int64) {
 	(*h)[i].n++
 }
 
-// Merge counts all that other has counted.
+// Merge counts all that other has counted. It changes h in place: copies of it must not be used afterwards.
 func (h *Histogram) Merge(other Histogram) {
-	if len(other) == 0 {
+	if len(*h) == 0 {
+		*h = append(*h, other...)
 		return
 	}
-	a := *h
-	merged := make(Histogram, 0, len(a)+len(other))
-	for len(a) > 0 && len(other) > 0 {
-		switch {
-		case a[0].index < other[0].index:
-			merged, a = append(merged, a[0]), a[1:]
-		case a[0].index > other[0].index:
-			merged, other = append(merged, other[0]), other[1:]
-		default:
-			merged = append(merged, bucket{a[0].index, a[0].n + min(other[0].n, math.MaxInt64-a[0].n)})
-			a, other = a[1:], other[1:]
+	a, at := *h, 0
+	var few [64]bucket
+	missing := few[:0]
+	for _, c := range other {
+		if at = seek(a, at, c.index); at < len(a) && a[at].index == c.index {
+			a[at].n += min(c.n, math.MaxInt64-a[at].n)
+		} else {
+			missing = append(missing, c)
 		}
 	}
-	*h = append(append(merged, a...), other...)
+	end := len(a)
+	a = slices.Grow(a, len(missing))[:end+len(missing)]
+	for to := len(a) - 1; len(missing) > 0; to-- { // from the end, so that nothing is overwritten before it has moved
+		if last := len(missing) - 1; end > 0 && a[end-1].index > missing[last].index {
+			end--
+			a[to] = a[end]
+		} else {
+			a[to], missing = missing[last], missing[:last]
+		}
+	}
+	*h = a
+}
+
+// seek returns where the first bucket from a place on is that is not below index.
+func seek(h Histogram, from int, index uint16) int {
+	to := from
+	for step := 1; to < len(h) && h[to].index < index; step *= 2 {
+		from, to = to+1, to+step
+	}
+	for to = min(to, len(h)); from < to; {
+		if middle := (from + to) / 2; h[middle].index < index {
+			from = middle + 1
+		} else {
+			to = middle
+		}
+	}
+	return from
 }
 
 // Count is how many durations were counted.
@@ -117,21 +141,38 @@ func ParseHistogram(b []byte) (Histogram, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
+	return appendSaved(make(Histogram, 0, len(b)/2), b)
+}
+
+// MergeSaved counts all that was counted in a saved histogram. The error is ErrHistogram.
+func (h *Histogram) MergeSaved(b []byte) error {
+	var few [256]bucket
+	other, err := appendSaved(few[:0], b)
+	if err == nil {
+		h.Merge(other)
+	}
+	return err
+}
+
+// appendSaved appends the buckets of a saved histogram to h, which is empty.
+func appendSaved(h Histogram, b []byte) (Histogram, error) {
+	if len(b) == 0 {
+		return h, nil
+	}
 	if b[0] != histogramVersion {
 		return nil, ErrHistogram
 	}
-	h := make(Histogram, 0, len(b)/2)
-	index := uint64(0)
+	last, index := uint64(indexOf(maxDuration)), uint64(0)
 	for b = b[1:]; len(b) > 0; {
 		distance, n := binary.Uvarint(b)
-		if n <= 0 || distance > uint64(indexOf(maxDuration)) || (distance == 0 && len(h) > 0) {
+		if n <= 0 || distance > last || (distance == 0 && len(h) > 0) {
 			return nil, ErrHistogram
 		}
 		count, m := binary.Uvarint(b[n:])
 		if m <= 0 || count == 0 || count > math.MaxInt64 {
 			return nil, ErrHistogram
 		}
-		if index += distance; index > uint64(indexOf(maxDuration)) {
+		if index += distance; index > last {
 			return nil, ErrHistogram
 		}
 		h = append(h, bucket{uint16(index), int64(count)})
@@ -146,14 +187,12 @@ func MergeEncoded(a, b []byte) ([]byte, error) {
 		a, b = b, a
 	}
 	h, err := ParseHistogram(a)
+	if err == nil {
+		err = h.MergeSaved(b)
+	}
 	if err != nil {
 		return nil, err
 	}
-	other, err := ParseHistogram(b)
-	if err != nil {
-		return nil, err
-	}
-	h.Merge(other)
 	return h.Encode(), nil
 }
 

@@ -209,7 +209,8 @@ func (b *builder) count(ctx context.Context, s history.RollupReader, c condition
 	b.known = make([]bool, b.size())
 	matched := map[[3]string]bool{}
 	r := history.RollupRange{
-		From: b.From, To: b.To, Span: span, Names: c.names, Workers: c.workers, Queues: c.queues, Histograms: !b.request.OmitHistograms,
+		From: b.From, To: b.To, Span: span, Names: c.names, Workers: c.workers, Queues: c.queues, Wait: !b.request.OmitHistograms, Run: !b.request.OmitHistograms,
+		By: c.grouping(b.request.GroupBy),
 	}
 	return s.Rollups(ctx, r, func(m history.Rollup) error {
 		i, ok := b.at(m.At * minute)
@@ -217,13 +218,16 @@ func (b *builder) count(ctx context.Context, s history.RollupReader, c condition
 			return nil
 		}
 		b.known[i] = true
+		if m.Received+m.Succeeded+m.Failed+m.Retried == 0 && len(m.Wait)+len(m.Run) == 0 {
+			return nil
+		}
 		k := [3]string{m.Name, m.Worker, m.Queue}
 		match, seen := matched[k]
 		if !seen {
 			match = c.where.Match(&state.Task{Name: optional(m.Name), Worker: optional(m.Worker), Queue: optional(m.Queue)}, b.request.Now)
 			matched[k] = match
 		}
-		if !match || k == [3]string{} && m.Received+m.Succeeded+m.Failed+m.Retried == 0 {
+		if !match {
 			return nil
 		}
 		return b.point(groupOf(b.request.GroupBy, m.Name, m.Worker, m.Queue), i).take(m, c.states)
@@ -248,18 +252,12 @@ func (p *Point) take(m history.Rollup, states []state.State) error {
 		}
 	}
 	if slices.Contains(states, state.Success) {
-		run, err := ParseHistogram(m.Run)
-		if err != nil {
+		if err := p.Run.MergeSaved(m.Run); err != nil {
 			return err
 		}
-		p.Run.Merge(run)
 	}
 	if len(states) == len(countedStates()) { // of which state a wait led to is not counted
-		wait, err := ParseHistogram(m.Wait)
-		if err != nil {
-			return err
-		}
-		p.Wait.Merge(wait)
+		return p.Wait.MergeSaved(m.Wait)
 	}
 	return nil
 }

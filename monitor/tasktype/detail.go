@@ -38,9 +38,9 @@ func ReadDetail(ctx context.Context, rollups history.RollupReader, length time.D
 		if m.Name != name {
 			return nil
 		}
-		return errors.Join(merge(&d.Runs[step], m.Run), addPart(workers, m.Worker, m), addPart(queues, m.Queue, m))
+		return errors.Join(d.Runs[step].MergeSaved(m.Run), addPart(workers, m.Worker, m), addPart(queues, m.Queue, m))
 	}
-	table, err := b.read(ctx, rollups, []string{name})
+	table, err := b.read(ctx, rollups, history.ByAll, []string{name})
 	if err != nil {
 		return Detail{}, err
 	}
@@ -67,7 +67,7 @@ func addPart(all map[string]*Part, name string, m history.Rollup) error {
 	p.Succeeded += m.Succeeded
 	p.Failed += m.Failed
 	p.Retried += m.Retried
-	return merge(&p.Run, m.Run)
+	return p.Run.MergeSaved(m.Run)
 }
 
 // parts returns those in which tasks ended, most failures first.

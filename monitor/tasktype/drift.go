@@ -57,13 +57,16 @@ func ReadUsual(ctx context.Context, rollups history.RollupReader, before time.Ti
 	medians, hour, runs := map[string][]int64{}, int64(0), map[string]*rollup.Histogram{}
 	flush := func() {
 		for name, run := range runs {
+			if len(*run) == 0 {
+				continue
+			}
 			if len(medians) < MaxTypes || medians[name] != nil {
 				medians[name] = append(medians[name], run.Quantile(.5))
 			}
+			*run = (*run)[:0]
 		}
-		clear(runs)
 	}
-	r := history.RollupRange{From: end.Add(-baseline), To: end, Span: time.Hour, Names: names, Histograms: true}
+	r := history.RollupRange{From: end.Add(-baseline), To: end, Span: time.Hour, Names: names, Run: true, By: history.ByName}
 	err := rollups.Rollups(ctx, r, func(m history.Rollup) error {
 		if m.At != hour {
 			flush()
@@ -75,7 +78,7 @@ func ReadUsual(ctx context.Context, rollups history.RollupReader, before time.Ti
 		if runs[m.Name] == nil {
 			runs[m.Name] = new(rollup.Histogram)
 		}
-		return merge(runs[m.Name], m.Run)
+		return runs[m.Name].MergeSaved(m.Run)
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read usual run times: %w", err)

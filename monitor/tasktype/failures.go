@@ -54,9 +54,10 @@ func ReadSplit(ctx context.Context, tasks rollup.Tasks, failed query.Query, name
 	if !whole {
 		selected, failed = bounded(selected, failed)
 	}
-	b := splitter{failed, selected, now}
+	b := newSplitter(failed, selected, now)
 	s := Split{Tasks: len(selected), Whole: whole, Others: len(others)}
-	known, all := Compare(selected, others), count(selected)
+	all, among := count(b.traits), count(traitsOf(others))
+	known := compare(all, among)
 	apart := map[pair]bool{}
 	for _, t := range known.Traits {
 		apart[pair{t.Field, t.Value}] = true
@@ -64,7 +65,6 @@ func ReadSplit(ctx context.Context, tasks rollup.Tasks, failed query.Query, name
 			s.Values = append(s.Values, b.share(t, true))
 		}
 	}
-	among := count(others)
 	for p, n := range all.have {
 		t := Trait{p.field, p.value, n, all.known[p.field], among.have[p], among.known[p.field]}
 		switch {
@@ -110,9 +110,19 @@ func bounded(list []state.Task, q query.Query) ([]state.Task, query.Query) {
 
 // splitter finds queries for some of the tasks that a query finds.
 type splitter struct {
-	all   query.Query
-	tasks []state.Task // all that it finds
-	now   time.Time
+	all    query.Query
+	tasks  []state.Task // all that it finds
+	traits []map[string]string
+	found  []bool // whether it matches each
+	now    time.Time
+}
+
+func newSplitter(all query.Query, tasks []state.Task, now time.Time) splitter {
+	b := splitter{all, tasks, traitsOf(tasks), make([]bool, len(tasks)), now}
+	for i := range tasks {
+		b.found[i] = all.Match(&tasks[i], now)
+	}
+	return b
 }
 
 func (b splitter) share(t Trait, apart bool) Share {
@@ -120,7 +130,7 @@ func (b splitter) share(t Trait, apart bool) Share {
 	has := make([]bool, len(b.tasks))
 	var ids []string
 	for i := range b.tasks {
-		if has[i] = traits(&b.tasks[i])[t.Field] == t.Value; has[i] {
+		if has[i] = b.traits[i][t.Field] == t.Value; has[i] {
 			ids = append(ids, b.tasks[i].ID)
 		}
 	}
@@ -129,8 +139,9 @@ func (b splitter) share(t Trait, apart bool) Share {
 		candidates = append(candidates, query.Equal(query.ID, ids...))
 	}
 	for _, c := range candidates {
-		q := b.all.And(query.New(c))
-		if _, err := query.Parse(q.String()); err == nil && b.finds(q, has) {
+		condition := query.New(c)
+		q := b.all.And(condition)
+		if _, err := query.Parse(q.String()); err == nil && b.finds(condition, has) {
 			s.Query = q.String()
 			break
 		}
@@ -138,10 +149,10 @@ func (b splitter) share(t Trait, apart bool) Share {
 	return s
 }
 
-// finds reports whether a query finds exactly some of the tasks.
-func (b splitter) finds(q query.Query, these []bool) bool {
+// finds reports whether a condition, of those that all finds, finds exactly some of the tasks.
+func (b splitter) finds(condition query.Query, these []bool) bool {
 	for i := range b.tasks {
-		if q.Match(&b.tasks[i], b.now) != these[i] {
+		if (b.found[i] && condition.Match(&b.tasks[i], b.now)) != these[i] {
 			return false
 		}
 	}

@@ -112,8 +112,9 @@ type group struct {
 }
 
 // Compare returns what tasks share that others do not, the greatest difference of shares first.
-func Compare(selected, others []state.Task) Comparison {
-	s, o := count(selected), count(others)
+func Compare(selected, others []state.Task) Comparison { return compare(count(traitsOf(selected)), count(traitsOf(others))) }
+
+func compare(s, o group) Comparison {
 	c := Comparison{Selected: s.tasks, Others: o.tasks}
 	for p, n := range s.have {
 		t := Trait{p.field, p.value, n, s.known[p.field], o.have[p], o.known[p.field]}
@@ -131,10 +132,11 @@ func Compare(selected, others []state.Task) Comparison {
 	return c
 }
 
-func count(tasks []state.Task) group {
+// count counts traits, those of each task together.
+func count(tasks []map[string]string) group {
 	g := group{tasks: len(tasks), known: map[string]int{}, have: map[pair]int{}}
-	for i := range tasks {
-		for field, value := range traits(&tasks[i]) {
+	for _, has := range tasks {
+		for field, value := range has {
 			g.known[field]++
 			if p := (pair{field, value}); len(g.have) < maxDistinct || g.have[p] > 0 {
 				g.have[p]++
@@ -142,6 +144,15 @@ func count(tasks []state.Task) group {
 		}
 	}
 	return g
+}
+
+// traitsOf returns the values of the fields of tasks.
+func traitsOf(tasks []state.Task) []map[string]string {
+	list := make([]map[string]string, len(tasks))
+	for i := range tasks {
+		list[i] = traits(&tasks[i])
+	}
+	return list
 }
 
 // traits returns the value of each field of a task.

@@ -89,7 +89,7 @@ func (t *Type) FailureShare() (float64, bool) {
 // Read reads the table of the time before now that a range covers. If names is not empty it has only these.
 func Read(ctx context.Context, rollups history.RollupReader, length time.Duration, now time.Time, names ...string) (Table, error) {
 	b := newBuilder(length, now)
-	return b.read(ctx, rollups, names)
+	return b.read(ctx, rollups, history.ByName, names)
 }
 
 // newBuilder returns a builder of the table of the time before now that a range covers.
@@ -99,8 +99,8 @@ func newBuilder(length time.Duration, now time.Time) *builder {
 	return &builder{Table: t, types: map[string]*building{}, known: make([]bool, t.steps())}
 }
 
-func (b *builder) read(ctx context.Context, rollups history.RollupReader, names []string) (Table, error) {
-	r := history.RollupRange{From: b.From, To: b.To, Span: b.Step, Names: names, Histograms: true}
+func (b *builder) read(ctx context.Context, rollups history.RollupReader, by history.RollupGrouping, names []string) (Table, error) {
+	r := history.RollupRange{From: b.From, To: b.To, Span: b.Step, Names: names, Wait: true, Run: true, By: by, Places: true}
 	if err := rollups.Rollups(ctx, r, b.add); err != nil {
 		return Table{}, fmt.Errorf("read task types: %w", err)
 	}
@@ -128,7 +128,7 @@ func (b *builder) observe(ctx context.Context, rollups history.RollupReader) err
 			b.Observed += end.Sub(start)
 		default:
 			seen := map[int64]bool{}
-			r := history.RollupRange{From: start, To: end, Span: fine}
+			r := history.RollupRange{From: start, To: end, Span: fine, By: history.ByTime}
 			err := rollups.Rollups(ctx, r, func(m history.Rollup) error {
 				seen[m.At] = true
 				return nil
@@ -179,9 +179,9 @@ func (b *builder) add(m history.Rollup) error {
 	if m.Failed > 0 {
 		t.FailedAt = max(t.FailedAt, at.UnixMicro())
 	}
-	t.Workers.More = note(t.workers, m.Worker) || t.Workers.More
-	t.Queues.More = note(t.queues, m.Queue) || t.Queues.More
-	if err := errors.Join(merge(&t.Wait, m.Wait), merge(&t.Run, m.Run)); err != nil || b.added == nil {
+	t.Workers.More = note(t.workers, m.Worker, m.Workers) || t.Workers.More
+	t.Queues.More = note(t.queues, m.Queue, m.Queues) || t.Queues.More
+	if err := errors.Join(t.Wait.MergeSaved(m.Wait), t.Run.MergeSaved(m.Run)); err != nil || b.added == nil {
 		return err
 	}
 	return b.added(m, i)
@@ -202,8 +202,16 @@ func (b *builder) of(name string) *building {
 	return t
 }
 
-// note adds a known name to a set, unless that is full: then it returns true.
-func note(set map[string]bool, name string) bool {
+// note adds known names to a set, unless that is full: then it returns true.
+func note(set map[string]bool, name string, names []string) (more bool) {
+	more = noteOne(set, name)
+	for _, name := range names {
+		more = noteOne(set, name) || more
+	}
+	return more
+}
+
+func noteOne(set map[string]bool, name string) (more bool) {
 	if name == "" || set[name] {
 		return false
 	}
@@ -212,12 +220,6 @@ func note(set map[string]bool, name string) bool {
 	}
 	set[name] = true
 	return false
-}
-
-func merge(h *rollup.Histogram, encoded []byte) error {
-	other, err := rollup.ParseHistogram(encoded)
-	h.Merge(other)
-	return err
 }
 
 func (b *builder) table() Table {

@@ -255,7 +255,8 @@ func add[K comparable](counts map[K]int, k K, by int) {
 func (p *Past) readRates(ctx context.Context) (rates Rates, err error) {
 	to := time.UnixMicro(p.at).Truncate(time.Minute)
 	observed := false
-	err = p.store.Rollups(ctx, history.RollupRange{From: to.Add(-time.Minute), To: to, Span: time.Minute}, func(m history.Rollup) error {
+	r := history.RollupRange{From: to.Add(-time.Minute), To: to, Span: time.Minute, By: history.ByTime}
+	err = p.store.Rollups(ctx, r, func(m history.Rollup) error {
 		observed = true
 		rates.Received += float64(m.Received) / 60
 		rates.Succeeded += float64(m.Succeeded) / 60

@@ -39,25 +39,30 @@ type Counts struct {
 // ReadCounts reads the counters of the 24 hours before now, which begin with an hour.
 func ReadCounts(ctx context.Context, rollups history.RollupReader, now time.Time) (Counts, error) {
 	c := Counts{ByWorker: map[string]Ends{}, Usual: map[string]time.Duration{}}
-	runs := map[string]*rollup.Histogram{}
-	r := history.RollupRange{From: now.Add(-counted).Truncate(time.Hour), To: now, Span: time.Hour, Histograms: true}
+	r := history.RollupRange{From: now.Add(-counted).Truncate(time.Hour), To: now, Span: time.Hour, By: history.ByWorker}
 	err := rollups.Rollups(ctx, r, func(m history.Rollup) error {
 		e := c.ByWorker[m.Worker]
 		e.Succeeded += m.Succeeded
 		e.Failed += m.Failed
 		c.ByWorker[m.Worker] = e
+		return nil
+	})
+	if err != nil {
+		return Counts{}, fmt.Errorf("read counters of workers: %w", err)
+	}
+	runs := map[string]*rollup.Histogram{}
+	r.By, r.Run = history.ByName, true
+	err = rollups.Rollups(ctx, r, func(m history.Rollup) error {
 		if len(m.Run) == 0 || runs[m.Name] == nil && len(runs) >= maxNames {
 			return nil
 		}
 		if runs[m.Name] == nil {
 			runs[m.Name] = new(rollup.Histogram)
 		}
-		h, err := rollup.ParseHistogram(m.Run)
-		runs[m.Name].Merge(h)
-		return err
+		return runs[m.Name].MergeSaved(m.Run)
 	})
 	if err != nil {
-		return Counts{}, fmt.Errorf("read counters of workers: %w", err)
+		return Counts{}, fmt.Errorf("read run times: %w", err)
 	}
 	for name, h := range runs {
 		if name != "" && name != rollup.Other && h.Count() >= minRuns {

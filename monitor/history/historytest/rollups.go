@@ -49,7 +49,7 @@ func (c storeTest) count(cells ...history.Rollup) {
 func (c storeTest) counted(span time.Duration, to int64, names ...string) []history.Rollup {
 	c.Helper()
 	var cells []history.Rollup
-	r := history.RollupRange{From: time.Unix(60*day, 0), To: time.Unix(60*to, 0), Span: span, Names: names, Histograms: true}
+	r := history.RollupRange{From: time.Unix(60*day, 0), To: time.Unix(60*to, 0), Span: span, Names: names, Wait: true, Run: true}
 	if err := c.Rollups(c.Context(), r, func(m history.Rollup) error {
 		m.Wait, m.Run = slices.Clone(m.Wait), slices.Clone(m.Run)
 		cells = append(cells, m)
@@ -105,7 +105,7 @@ func minutesAreSelected(c storeTest) {
 
 	r := history.RollupRange{
 		From: time.Unix(60*day-1, 0), To: time.Unix(60*day+1, 0), Span: time.Minute,
-		Workers: []string{"celery@b"}, Queues: []string{"billing"}, Histograms: true,
+		Workers: []string{"celery@b"}, Queues: []string{"billing"}, Wait: true, Run: true,
 	}
 	var cells []history.Rollup
 	if err := c.Rollups(c.Context(), r, func(m history.Rollup) error { cells = append(cells, m); return nil }); err != nil {

@@ -63,11 +63,19 @@ func listMigrations() ([]*goose.Migration, error) {
 		}
 		up := func(ctx context.Context, tx *sql.Tx) error {
 			_, err := tx.ExecContext(ctx, string(text))
+			if fill := fillings()[version]; err == nil && fill != nil {
+				err = fill(ctx, tx)
+			}
 			return err
 		}
 		list = append(list, goose.NewGoMigration(version, &goose.GoFunc{RunTx: up}, nil))
 	}
 	return list, nil
+}
+
+// fillings are what SQL cannot do of migrations, by version.
+func fillings() map[int64]func(ctx context.Context, tx *sql.Tx) error {
+	return map[int64]func(ctx context.Context, tx *sql.Tx) error{21: fillSums}
 }
 
 // version is the schema's, 0 in an empty file. It wraps errAltered if the versions before it are not all there.

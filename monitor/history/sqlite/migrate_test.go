@@ -13,6 +13,7 @@ import (
 
 // schema15 turns a new file into one of schema 15.
 const schema15 = `
+	DROP TABLE rollup_sums;
 	DROP TRIGGER workflow_task_added;
 	DROP TRIGGER workflow_task_removed;
 	DROP TRIGGER workflow_task_changed;

@@ -313,21 +313,22 @@ func (s *recovery) insert(ctx context.Context, name, columns string, rows [][]an
 		rows = rows[len(some):]
 		taken := 0
 		err := s.d.update(ctx, func(t *tx) error {
+			added := sums{}
 			for _, row := range some {
 				if name == "rollups" {
 					if err := t.translate(row[2:5], symbols); err != nil {
 						return err
 					}
 				}
-				key, err := t.insert(query, row...)
+				n, err := t.change(query, row...)
 				if err != nil {
 					return err
 				}
-				if key != 0 {
-					taken++
+				if taken += n; n > 0 && name == "rollups" {
+					added.addRow(row)
 				}
 			}
-			return nil
+			return t.addSums(added)
 		})
 		if err != nil {
 			return explain(err)

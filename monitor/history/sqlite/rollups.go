@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,14 +16,25 @@ import (
 func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) (err error) {
 	defer annotate(&err, "read rollups")
 	query, args := d.rollupsQuery(r)
+	var m history.Rollup
+	var name, worker, queue int64
+	var workers, queues sql.RawBytes
+	into := []any{&m.At, &name, &worker, &queue, &m.Received, &m.Succeeded, &m.Failed, &m.Retried}
+	if r.Wait {
+		into = append(into, &m.Wait)
+	}
+	if r.Run {
+		into = append(into, &m.Run)
+	}
+	if r.Places {
+		into = append(into, &workers, &queues)
+	}
 	return eachRow(ctx, d.read, query, args, func(rows *sql.Rows) error {
-		var m history.Rollup
-		var name, worker, queue int64
-		err := rows.Scan(&m.At, &name, &worker, &queue, &m.Received, &m.Succeeded, &m.Failed, &m.Retried, &m.Wait, &m.Run)
-		if err != nil {
+		if err := rows.Scan(into...); err != nil {
 			return err
 		}
 		m.Name, m.Worker, m.Queue = d.symbols.text(name), d.symbols.text(worker), d.symbols.text(queue)
+		m.Workers, m.Queues = d.symbols.list(workers), d.symbols.list(queues)
 		return f(m)
 	})
 }
@@ -30,36 +42,63 @@ func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.
 // maxSought is how many spans are sought one by one, each for the names wanted, rather than read as a range of all names.
 const maxSought = 1_000
 
-// rollupsQuery returns the statement that reads what r selects.
+// rollupsQuery returns the statement that reads what r selects, from sums if they tell apart what r does.
 func (d *DB) rollupsQuery(r history.RollupRange) (query string, args []any) {
-	histograms := `NULL, NULL`
-	if r.Histograms {
-		histograms = `wait, run`
-	}
-	where, span := []string{`span = ? AND at >= ? AND at < ?`}, inMinutes(r.Span)
-	first, end := startMinute(r.From), startMinute(r.To)
-	args = []any{span, first, end}
-	if first += (span - first%span) % span; len(r.Names) > 0 && first < end && (end-first)/span <= maxSought {
-		where[0] = `span = ? AND at IN (WITH RECURSIVE starts(at) AS (VALUES (?) UNION ALL SELECT at + ? FROM starts WHERE at + ? < ?)
-			SELECT at FROM starts)`
-		args = []any{span, first, span, span, end}
-	}
-	for _, c := range [...]struct {
+	type filter struct {
 		column string
-		names  []string
-	}{{"name", r.Names}, {"worker", r.Workers}, {"queue", r.Queues}} {
-		if len(c.names) == 0 {
+		texts  []string
+	}
+	table, key, columns := `rollups`, `name, worker, queue`, `name, worker, queue`
+	filters := []filter{{`name`, r.Names}, {`worker`, r.Workers}, {`queue`, r.Queues}}
+	blobs, places := ``, `, NULL, NULL`
+	where, span := ``, inMinutes(r.Span)
+	if r.Wait {
+		blobs += `, wait`
+	}
+	if r.Run {
+		blobs += `, run`
+	}
+	if summed(r) {
+		table, key = `rollup_sums`, `symbol`
+		columns = map[history.RollupGrouping]string{
+			history.ByTime: `0, 0, 0`, history.ByName: `symbol, 0, 0`, history.ByWorker: `0, symbol, 0`, history.ByQueue: `0, 0, symbol`,
+		}[r.By]
+		filters = []filter{{`symbol`, slices.Concat(r.Names, r.Workers, r.Queues)}} // but one is empty
+		where, args = `grouping = ? AND `, append(args, r.By)
+		places = `, workers, queues`
+	}
+	if r.Places {
+		blobs += places
+	}
+	first, end := startMinute(r.From), startMinute(r.To)
+	start := first + (span-first%span)%span
+	if len(filters[0].texts) > 0 && start < end && (end-start)/span <= maxSought {
+		where += `span = ? AND at IN (WITH RECURSIVE starts(at) AS (VALUES (?) UNION ALL SELECT at + ? FROM starts WHERE at + ? < ?)
+			SELECT at FROM starts)`
+		args = append(args, span, start, span, span, end)
+	} else {
+		where += `span = ? AND at >= ? AND at < ?`
+		args = append(args, span, first, end)
+	}
+	for _, c := range filters {
+		if len(c.texts) == 0 {
 			continue
 		}
-		where = append(where, c.column+` IN (0`+strings.Repeat(`, ?`, len(c.names))+`)`)
-		for _, name := range c.names {
-			n, _ := d.symbols.symbol(name) // 0, which no rollup has, if it is unknown
+		where += ` AND ` + c.column + ` IN (0` + strings.Repeat(`, ?`, len(c.texts)) + `)`
+		for _, text := range c.texts {
+			n, _ := d.symbols.symbol(text) // 0, which stands for none, if it is unknown
 			args = append(args, n)
 		}
 	}
-	query = `SELECT at, name, worker, queue, received, succeeded, failed, retried, ` + histograms + ` FROM rollups
-		WHERE ` + strings.Join(where, ` AND `) + ` ORDER BY at, name, worker, queue`
+	query = `SELECT at, ` + columns + `, received, succeeded, failed, retried` + blobs + ` FROM ` + table + `
+		WHERE ` + where + ` ORDER BY at, ` + key
 	return query, args
+}
+
+// summed reports whether r selects by nothing but what it tells apart.
+func summed(r history.RollupRange) bool {
+	return r.By != history.ByAll && (len(r.Names) == 0 || r.By == history.ByName) &&
+		(len(r.Workers) == 0 || r.By == history.ByWorker) && (len(r.Queues) == 0 || r.By == history.ByQueue)
 }
 
 func inMinutes(length time.Duration) int64 { return int64(length / time.Minute) }
@@ -73,8 +112,9 @@ func startMinute(t time.Time) int64 {
 	return at
 }
 
-// addRollups adds rollups to stored ones of each span.
+// addRollups adds rollups to stored ones of each span, and to their sums.
 func (t *tx) addRollups(cells []history.Rollup) error {
+	s := sums{}
 	for _, m := range cells {
 		var key [3]int64
 		for i, name := range []string{m.Name, m.Worker, m.Queue} {
@@ -87,12 +127,16 @@ func (t *tx) addRollups(cells []history.Rollup) error {
 			}
 		}
 		for _, span := range history.RollupSpans() {
-			if err := t.addRollup(inMinutes(span.Length), key, m); err != nil {
+			length := inMinutes(span.Length)
+			if err := t.addRollup(length, key, m); err != nil {
+				return err
+			}
+			if err := s.add(length, m.At-m.At%length, key, &m); err != nil {
 				return err
 			}
 		}
 	}
-	return nil
+	return t.addSums(s)
 }
 
 // addRollup adds a rollup to the stored one of a span.
@@ -166,7 +210,7 @@ func (d *DB) expireRollups(ctx context.Context) error {
 				break
 			}
 			err = d.update(ctx, func(t *tx) error {
-				return t.exec(`DELETE FROM rollups WHERE span = ? AND at = ?`, length, oldest[0])
+				return errors.Join(t.exec(`DELETE FROM rollups WHERE span = ? AND at = ?`, length, oldest[0]), t.removeSums(length, oldest[0]))
 			})
 			if err != nil {
 				return err

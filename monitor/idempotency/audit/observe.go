@@ -29,19 +29,15 @@ func (r *Report) runTimes(ctx context.Context, o Options, list map[string]settin
 	defer cancel()
 	histograms := map[string]rollup.Histogram{}
 	err := o.Rollups.Rollups(ctx, history.RollupRange{
-		From: o.Now.Add(-Window).Truncate(time.Hour), To: o.Now.Add(time.Hour), Span: time.Hour, Histograms: true,
+		From: o.Now.Add(-Window).Truncate(time.Hour), To: o.Now.Add(time.Hour), Span: time.Hour, Run: true, By: history.ByName,
 	}, func(m history.Rollup) error {
-		runs, err := rollup.ParseHistogram(m.Run)
-		if err != nil || len(runs) == 0 || m.Name == "" {
-			return err
-		}
 		h, known := histograms[m.Name]
-		if !known && len(histograms) == maxObserved {
+		if len(m.Run) == 0 || m.Name == "" || !known && len(histograms) == maxObserved {
 			return nil
 		}
-		h.Merge(runs)
+		err := h.MergeSaved(m.Run)
 		histograms[m.Name] = h
-		return nil
+		return err
 	})
 	if err != nil {
 		r.late("Run times", err)
