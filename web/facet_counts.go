@@ -14,7 +14,7 @@ import (
 const (
 	maxFacetTasks = 10_000
 	facetPage     = 500
-	facetTimeout  = 50 * time.Millisecond
+	facetTimeout  = 15 * time.Millisecond
 	breakdownAge  = 2 * time.Second
 )
 

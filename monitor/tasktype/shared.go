@@ -112,7 +112,9 @@ type group struct {
 }
 
 // Compare returns what tasks share that others do not, the greatest difference of shares first.
-func Compare(selected, others []state.Task) Comparison { return compare(count(traitsOf(selected)), count(traitsOf(others))) }
+func Compare(selected, others []state.Task) Comparison {
+	return compare(count(traitsOf(selected)), count(traitsOf(others)))
+}
 
 func compare(s, o group) Comparison {
 	c := Comparison{Selected: s.tasks, Others: o.tasks}

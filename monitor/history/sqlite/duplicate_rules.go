@@ -148,7 +148,8 @@ func (d *DB) LearnArguments(ctx context.Context, taskID string, args, kwargs []b
 		return err
 	}
 	return d.update(ctx, func(t *tx) error {
-		old, _, _, err := t.stored(idValue(taskID))
+		stored, err := t.stored(idValue(taskID))
+		old := stored.callRow
 		if errors.Is(err, sql.ErrNoRows) || err == nil && (old.known() || old.name == 0) {
 			return nil
 		}

@@ -45,7 +45,7 @@ func (x *editor) task(rows *sql.Rows) (any, func(t *tx) error, error) {
 
 // edit writes a task whose texts have changed.
 func (t *tx) edit(id any, v *state.Task, events []byte) error {
-	old, _, indexed, err := t.stored(id)
+	old, err := t.stored(id)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (t *tx) edit(id any, v *state.Task, events []byte) error {
 	if err != nil {
 		return err
 	}
-	p, err := t.prepare(call, &old)
+	p, err := t.prepare(call, &old.callRow)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (t *tx) edit(id any, v *state.Task, events []byte) error {
 	if err != nil {
 		return err
 	}
-	if indexed {
+	if old.indexed {
 		if err := t.exec(`DELETE FROM texts WHERE rowid = ?`, old.task); err != nil {
 			return err
 		}
@@ -72,7 +72,7 @@ func (t *tx) edit(id any, v *state.Task, events []byte) error {
 	if err := t.exec(`UPDATE tasks SET failure = ?, call = ?, dup = ?, indexed = 0 WHERE task = ?`, failure, p.call, p.dup, old.task); err != nil {
 		return err
 	}
-	if err := t.regroup(&p, &old); err != nil {
+	if err := t.regroup(&p, &old.callRow); err != nil {
 		return err
 	}
 	return t.exec(`UPDATE events SET body = ? WHERE task = ?`, events, old.task)

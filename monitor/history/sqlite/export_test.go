@@ -30,6 +30,9 @@ func (d *DB) Indexed(t *testing.T) int {
 	return found[0]
 }
 
+// Uncount has tasks written without counting their workflows.
+func (d *DB) Uncount() { d.uncounted = true }
+
 // Reconnect has those who read begin with nothing in their caches.
 func (d *DB) Reconnect() {
 	d.read.SetMaxIdleConns(0)
@@ -101,3 +104,24 @@ func (e *explainer) QueryContext(ctx context.Context, query string, args ...any)
 
 // Suspect has a store find that its file is damaged.
 func (d *DB) NoteDamage() { d.noteDamage(errDamaged) }
+
+// WorkflowRows returns the rows of workflows that have tasks beside their root, and what the tasks say they are.
+func (d *DB) WorkflowRows(ctx context.Context) (kept, recounted []string, err error) {
+	const columns = `hex(root) || ' ' || ifnull(name, 'none') || ' ' || tasks || ' ' || ended || ' ' || failed || ' ' || lost`
+	kept, err = list[string](ctx, d.read, `SELECT `+columns+` FROM workflows w WHERE EXISTS (SELECT 1 FROM tasks t WHERE t.root = w.root) ORDER BY 1`)
+	if err != nil {
+		return nil, nil, err
+	}
+	recounted, err = list[string](ctx, d.read, `SELECT `+columns+` FROM (
+		SELECT coalesce(root, id) AS root, max(iif(root IS NULL, name, NULL)) AS name, count(*) AS tasks, max(root IS NOT NULL) AS others,
+			sum(final <> 0 OR lost IS NOT NULL) AS ended, sum(final = 2) AS failed, sum(final = 0 AND lost IS NOT NULL AND flags & 64 = 0) AS lost
+		FROM tasks GROUP BY coalesce(root, id)
+	) WHERE others ORDER BY 1`)
+	return kept, recounted, err
+}
+
+// NarrowWorkflows returns the roots of workflows that begin after one of their tasks, or end before one.
+func (d *DB) NarrowWorkflows(ctx context.Context) ([]string, error) {
+	return list[string](ctx, d.read, `SELECT hex(w.root) FROM workflows w JOIN tasks t ON t.root = w.root OR t.root IS NULL AND t.id = w.root
+		WHERE ifnull(w.first, 1e18) > coalesce(t.sent, t.received, t.started) OR ifnull(w.last, 0) < t.finished`)
+}

@@ -14,10 +14,6 @@ import (
 // schema15 turns a new file into one of schema 15.
 const schema15 = `
 	DROP TABLE rollup_sums;
-	DROP TRIGGER workflow_task_added;
-	DROP TRIGGER workflow_task_removed;
-	DROP TRIGGER workflow_task_changed;
-	DROP TRIGGER workflow_task_moved;
 	DROP TABLE workflows;
 	DROP TABLE marks;
 	ALTER TABLE failures DROP COLUMN note;

@@ -150,15 +150,15 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 	type row struct {
 		callRow
 
+		id      any
 		indexed bool
 	}
 	var found []row
 	var pruned history.Pruned
 	err := eachRow(t.ctx, t, query, args, func(rows *sql.Rows) error {
 		var r row
-		var id any
-		err := rows.Scan(&r.task, &id, &r.indexed, &r.call, &r.name, &r.dup)
-		found, pruned.Tasks = append(found, r), append(pruned.Tasks, idText(id))
+		err := rows.Scan(&r.task, &r.id, &r.indexed, &r.call, &r.name, &r.dup)
+		found, pruned.Tasks = append(found, r), append(pruned.Tasks, idText(r.id))
 		return err
 	})
 	if err != nil {
@@ -178,6 +178,11 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 		if err := t.exec(`DELETE FROM former_names WHERE task = ?`, r.task); err != nil {
 			return 0, pruned, err
 		}
+		var w workflowRow
+		if err := t.get(`SELECT `+workflowColumns+` FROM tasks WHERE task = ?`, []any{r.task}, w.into()...); err != nil {
+			return 0, pruned, err
+		}
+		t.countInWorkflow(r.id, w.part(), nil)
 		if err := t.exec(`DELETE FROM tasks WHERE task = ?`, r.task); err != nil {
 			return 0, pruned, err
 		}

@@ -20,6 +20,7 @@ type tx struct {
 	groups int // failure groups, 0 until they were counted
 
 	tally     tally
+	workflows workflowChanges
 	publishes *bool    // whether the outbox has published tasks, nil until that was looked up
 	committed []func() // called after the commit, before another transaction begins
 }
@@ -54,7 +55,11 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 		_ = begun.Rollback() // the error may have rolled back already
 		return err
 	}
-	if err := t.saveTally(); err != nil {
+	err = t.saveTally()
+	if err == nil {
+		err = t.saveWorkflows()
+	}
+	if err != nil {
 		_ = begun.Rollback()
 		return err
 	}

@@ -137,6 +137,7 @@ func (t *tx) task(s *history.Task) (known []byte, err error) {
 		err := t.get(`SELECT body FROM events JOIN tasks USING (task) WHERE id = ?`, []any{id}, &known)
 		return known, err
 	}
+	t.countInWorkflow(id, nil, partOf(&s.View, columns[nameColumn]))
 	if err := t.regroup(&p, nil); err != nil {
 		return nil, err
 	}
@@ -148,28 +149,29 @@ func (t *tx) task(s *history.Task) (known []byte, err error) {
 
 // replace updates a stored task, false if there is none.
 func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
-	old, flags, indexed, err := t.stored(id)
+	old, err := t.stored(id)
 	if errors.Is(err, sql.ErrNoRows) {
 		return false, nil
 	}
 	if err != nil {
 		return false, err
 	}
-	call, err := t.callOf(&s.View, &old)
+	call, err := t.callOf(&s.View, &old.callRow)
 	if err != nil {
 		return false, err
 	}
-	p, err := t.prepare(call, &old)
-	if err == nil && indexed {
+	p, err := t.prepare(call, &old.callRow)
+	if err == nil && old.indexed {
 		err = t.exec(`DELETE FROM texts WHERE rowid = ?`, old.task)
 	}
 	if err == nil {
 		err = t.exec(updateTask, append(columns, p.call, p.dup, old.task)...)
 	}
 	if err == nil {
-		err = t.regroup(&p, &old)
+		t.countInWorkflow(id, old.part(), partOf(&s.View, columns[nameColumn]))
+		err = t.regroup(&p, &old.callRow)
 	}
-	if err == nil && flags&flagRenamed != 0 {
+	if err == nil && old.flags&flagRenamed != 0 {
 		err = t.exec(`DELETE FROM former_names WHERE task = ?`, old.task)
 	}
 	if err == nil {
@@ -181,16 +183,23 @@ func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
 	return err == nil, err
 }
 
-// stored reads what replace needs of a stored task.
-func (t *tx) stored(id any) (old callRow, flags int64, indexed bool, err error) {
-	err = t.each(`SELECT `+callColumns+`, indexed, flags FROM tasks WHERE id = ?`, []any{id}, func(rows *sql.Rows) (err error) {
-		old, err = t.scanCall(rows, &indexed, &flags)
+// storedRow is what replace needs of a stored task.
+type storedRow struct {
+	callRow
+	workflowRow
+
+	indexed bool
+}
+
+func (t *tx) stored(id any) (old storedRow, err error) {
+	err = t.each(`SELECT `+callColumns+`, indexed, `+workflowColumns+` FROM tasks WHERE id = ?`, []any{id}, func(rows *sql.Rows) (err error) {
+		old.callRow, err = t.scanCall(rows, append([]any{&old.indexed}, old.into()...)...)
 		return err
 	})
 	if err == nil && old.task == 0 {
 		err = sql.ErrNoRows
 	}
-	return old, flags, indexed, err
+	return old, err
 }
 
 // Statements with RETURNING would each need a statement journal.
@@ -203,6 +212,9 @@ const (
 	updateTask = `UPDATE tasks SET (` + taskColumns + `, indexed)
 		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, last_receipt), ?, ?, ?, ?, 0) WHERE task = ?`
 )
+
+// nameColumn is the place of name in taskColumns.
+const nameColumn = 5
 
 // Classes of tasks, as in the column final.
 const (

@@ -14,3 +14,9 @@ CREATE TABLE rollup_sums (
 	queues    BLOB,
 	PRIMARY KEY (grouping, span, at, symbol)
 ) STRICT, WITHOUT ROWID;
+
+-- Transactions count workflows once each.
+DROP TRIGGER workflow_task_added;
+DROP TRIGGER workflow_task_removed;
+DROP TRIGGER workflow_task_changed;
+DROP TRIGGER workflow_task_moved;
