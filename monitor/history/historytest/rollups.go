@@ -16,6 +16,7 @@ func minutes() map[string]func(storeTest) {
 		"minutes are added up":                   minutesAreAddedUp,
 		"minutes are added up to longer spans":   minutesAreAddedUpToLongerSpans,
 		"minutes are selected":                   minutesAreSelected,
+		"minutes are added up by a field":        minutesAreAddedUpByAField,
 		"a failed batch counts nothing":          aFailedBatchCountsNothing,
 		"histograms are left out":                histogramsAreLeftOut,
 		"what is counted is there after a close": countsOutliveAClose,
@@ -112,6 +113,37 @@ func minutesAreSelected(c storeTest) {
 		c.Fatal(err)
 	}
 	c.same("of a worker and a queue", cells, watched, other)
+}
+
+// Who tells minutes apart by one field gets as few as the store knows, or all: what they add up to is the same.
+func minutesAreAddedUpByAField(c storeTest) {
+	other := charged(day)
+	other.Worker, other.Queue, other.Wait, other.Run = "celery@b", "refunds", durations(30), nil
+	c.count(charged(day), other, history.Rollup{At: day, Name: "mail", Received: 1}, history.Rollup{At: day})
+	r := history.RollupRange{
+		From: time.Unix(60*day, 0), To: time.Unix(60*day+60, 0), Span: time.Minute, Names: []string{"charge"}, Wait: true, By: history.ByName, Places: true,
+	}
+	sum, queues := history.Rollup{}, []string{}
+	if err := c.Rollups(c.Context(), r, func(m history.Rollup) error {
+		if m.Name != "charge" {
+			return nil
+		}
+		sum.Received += m.Received
+		queues = slices.Concat(queues, m.Queues, []string{m.Queue})
+		var err error
+		sum.Wait, err = rollup.MergeEncoded(sum.Wait, m.Wait)
+		return err
+	}); err != nil {
+		c.Fatal(err)
+	}
+	slices.Sort(queues)
+	queues = slices.DeleteFunc(slices.Compact(queues), func(name string) bool { return name == "" })
+	if want := []string{"billing", "refunds"}; !slices.Equal(queues, want) {
+		c.Errorf("queues = %v, want %v", queues, want)
+	}
+	if diff := cmp.Diff(history.Rollup{Received: 8, Wait: durations(10, 30)}, sum); diff != "" {
+		c.Errorf("sum (-want +got):\n%s", diff)
+	}
 }
 
 // A batch that cannot be written as a whole leaves no trace: it is repeated.

@@ -1,7 +1,9 @@
 package sqlite_test
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -12,6 +14,9 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/rollup"
+	"github.com/umbelhq/umbel/monitor/tasktype"
+	"github.com/umbelhq/umbel/monitor/workers"
+	"github.com/umbelhq/umbel/state/query"
 )
 
 // total is what a reader adds up of one group at one time.
@@ -114,6 +119,65 @@ func TestSumsAreThoseOfAllRollups(t *testing.T) {
 					t.Fatalf("%v of %+v (-added up +read):\n%s", by, r, diff)
 				}
 			}
+		}
+	})
+}
+
+// apart is a history without sums: readers add up all rollups themselves.
+type apart struct{ history.RollupReader }
+
+func (p apart) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
+	r.By = history.ByAll
+	return p.RollupReader.Rollups(ctx, r, f)
+}
+
+// Charts, task types and workers are the same whether they are made of sums or of all rollups.
+func TestReadersOfSumsFindWhatReadersOfAllFind(t *testing.T) {
+	t.Parallel()
+	d, err := sqlite.Open(t.Context(), sqlite.Options{Dir: sqlite.Memory})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, d)
+	first := int64(29_920_320)
+	rapid.Check(t, func(t *rapid.T) {
+		first += 10 * 24 * 60
+		for range rapid.IntRange(1, 3).Draw(t, "batches") {
+			if _, err := d.Write(context.Background(), history.Batch{Checkpoint: &history.Checkpoint{Rollups: drawCells(t, first)}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		now := time.Unix(60*(first+rapid.Int64Range(0, 400).Draw(t, "now")), 0)
+		q, err := query.Parse(rapid.SampledFrom([]string{
+			"", "name:a", "-name:a", "worker:v,w", "queue:q", "name:a queue:q", "state:failure", "state:success name:b", "name:a OR worker:v", "-queue:r worker:w",
+		}).Draw(t, "query"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := rollup.Request{
+			Query: q, From: now.Add(-rapid.SampledFrom([]time.Duration{time.Hour, 6 * time.Hour, 7 * 24 * time.Hour}).Draw(t, "length")), To: now, Now: now,
+			GroupBy: rapid.SampledFrom([]rollup.Group{rollup.ByState, rollup.ByName, rollup.ByWorker, rollup.ByQueue}).Draw(t, "group"),
+			RankBy:  rapid.SampledFrom([]rollup.Measure{rollup.Count, rollup.Wait, rollup.Run}).Draw(t, "rank"), OmitHistograms: rapid.Bool().Draw(t, "counts"),
+		}
+		length := rapid.SampledFrom(tasktype.Ranges()).Draw(t, "range")
+		var names []string
+		if rapid.Bool().Draw(t, "named") {
+			names = []string{"a"}
+		}
+		read := func(s history.RollupReader) []any {
+			ctx := context.Background()
+			series, err := rollup.Read(ctx, d, s, r)
+			table, err2 := tasktype.Read(ctx, s, length, now, names...)
+			usual, err3 := tasktype.ReadUsual(ctx, s, now, names...)
+			counts, err4 := workers.ReadCounts(ctx, s, now)
+			if err := errors.Join(err, err2, err3, err4); err != nil {
+				t.Fatal(err)
+			}
+			return []any{series, table, usual, counts}
+		}
+		same := cmp.Comparer(func(a, b rollup.Histogram) bool { return bytes.Equal(a.Encode(), b.Encode()) })
+		if diff := cmp.Diff(read(apart{d}), read(d), same); diff != "" {
+			t.Fatalf("%+v (-of all +of sums):\n%s", r, diff)
 		}
 	})
 }
