@@ -5,6 +5,7 @@ import (
 	"context"
 	"net/http"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -48,12 +49,16 @@ func (p *typePages) load(ctx context.Context, a address) (page, error) {
 	}
 	v := templates.Types{Find: q.Find, Last: cmp.Or(q.Last, query.DefaultTypesLast), Sorts: typeSorts(q, path), Ranges: typeRanges(q, path)}
 	pg := page{url: q.URL(templates.TypesPath), title: "Task types", section: templates.SectionTypes}
+	var usual map[string]tasktype.Usual
+	var reading sync.WaitGroup
+	reading.Go(func() { usual = p.usualBefore(ctx, tasktype.From(q.Length(), p.now())) })
 	table, err := p.table(ctx, q)
+	reading.Wait()
 	if err != nil {
 		p.log.WarnContext(ctx, "list task types", "error", err)
 		v.Unreadable, pg.status = true, http.StatusServiceUnavailable
 	}
-	rows, found, more := q.Page(table.Rows(p.usualBefore(ctx, table.From), p.lastFailures(ctx)))
+	rows, found, more := q.Page(table.Rows(usual, p.lastFailures(ctx)))
 	v.Table, v.Rows, v.Found, v.All = table, rows, found, len(table.Types)
 	first := q
 	first.After = ""

@@ -92,10 +92,13 @@ func Read(ctx context.Context, rollups history.RollupReader, length time.Duratio
 	return b.read(ctx, rollups, history.ByName, names)
 }
 
+// From is when the table of a range begins: at the start of a step.
+func From(length time.Duration, now time.Time) time.Time { return now.Add(-length).Truncate(span(length)).UTC() }
+
 // newBuilder returns a builder of the table of the time before now that a range covers.
 func newBuilder(length time.Duration, now time.Time) *builder {
 	step := span(length)
-	t := Table{From: now.Add(-length).Truncate(step).UTC(), To: now.UTC(), Step: step}
+	t := Table{From: From(length, now), To: now.UTC(), Step: step}
 	return &builder{Table: t, types: map[string]*building{}, known: make([]bool, t.steps())}
 }
 
