@@ -40,6 +40,7 @@ type RollupRange struct {
 	From, To               time.Time     // From ≤ start of the span < To
 	Span                   time.Duration // one of MinuteSpans
 	Names, Workers, Queues []string
+	OmitCounts             bool // Received, Succeeded, Failed and Retried are not wanted
 	Wait, Run              bool // are wanted
 	By                     RollupGrouping
 	Places                 bool // Workers and Queues are wanted

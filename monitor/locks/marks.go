@@ -121,7 +121,7 @@ func (t *tracker) runTimes(ctx context.Context, list []*record) error {
 	if len(names) > 0 {
 		took := make(map[string]rollup.Histogram)
 		span := history.RollupSpans()[1].Length
-		r := history.RollupRange{From: now.Add(-runTimeSpan), To: now.Add(span), Span: span, Names: names, Run: true, By: history.ByName}
+		r := history.RollupRange{From: now.Add(-runTimeSpan), To: now.Add(span), Span: span, Names: names, OmitCounts: true, Run: true, By: history.ByName}
 		err := t.options.Rollups.Rollups(ctx, r, func(m history.Rollup) error {
 			if m.Name == "" {
 				return nil

@@ -66,7 +66,7 @@ func ReadUsual(ctx context.Context, rollups history.RollupReader, before time.Ti
 			*run = (*run)[:0]
 		}
 	}
-	r := history.RollupRange{From: end.Add(-baseline), To: end, Span: time.Hour, Names: names, Run: true, By: history.ByName}
+	r := history.RollupRange{From: end.Add(-baseline), To: end, Span: time.Hour, Names: names, OmitCounts: true, Run: true, By: history.ByName}
 	err := rollups.Rollups(ctx, r, func(m history.Rollup) error {
 		if m.At != hour {
 			flush()

@@ -93,7 +93,9 @@ func Read(ctx context.Context, rollups history.RollupReader, length time.Duratio
 }
 
 // From is when the table of a range begins: at the start of a step.
-func From(length time.Duration, now time.Time) time.Time { return now.Add(-length).Truncate(span(length)).UTC() }
+func From(length time.Duration, now time.Time) time.Time {
+	return now.Add(-length).Truncate(span(length)).UTC()
+}
 
 // newBuilder returns a builder of the table of the time before now that a range covers.
 func newBuilder(length time.Duration, now time.Time) *builder {

@@ -51,7 +51,7 @@ func ReadCounts(ctx context.Context, rollups history.RollupReader, now time.Time
 		return Counts{}, fmt.Errorf("read counters of workers: %w", err)
 	}
 	runs := map[string]*rollup.Histogram{}
-	r.By, r.Run = history.ByName, true
+	r.By, r.OmitCounts, r.Run = history.ByName, true, true
 	err = rollups.Rollups(ctx, r, func(m history.Rollup) error {
 		if len(m.Run) == 0 || runs[m.Name] == nil && len(runs) >= maxNames {
 			return nil

@@ -69,7 +69,8 @@ func (d *DB) Explain(ctx context.Context, r history.TaskRequest, walked bool) ([
 
 // ExplainRollups returns how rollups are found.
 func (d *DB) ExplainRollups(ctx context.Context, r history.RollupRange) (plan []string, err error) {
-	query, args := d.rollupsQuery(r)
+	columns, _ := new(rollupRow).columns(r)
+	query, args := d.rollupsQuery(r, columns)
 	err = eachRow(ctx, d.read, "EXPLAIN QUERY PLAN "+query, args, func(rows *sql.Rows) error {
 		var id, parent, unused int
 		var detail string

@@ -15,60 +15,79 @@ import (
 // Rollups calls f with every rollup that r selects, oldest first.
 func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) (err error) {
 	defer annotate(&err, "read rollups")
-	query, args := d.rollupsQuery(r)
-	var m history.Rollup
-	var name, worker, queue int64
-	var workers, queues sql.RawBytes
-	into := []any{&m.At, &name, &worker, &queue, &m.Received, &m.Succeeded, &m.Failed, &m.Retried}
-	if r.Wait {
-		into = append(into, &m.Wait)
-	}
-	if r.Run {
-		into = append(into, &m.Run)
-	}
-	if r.Places {
-		into = append(into, &workers, &queues)
-	}
+	var row rollupRow
+	columns, into := row.columns(r)
+	query, args := d.rollupsQuery(r, columns)
 	return eachRow(ctx, d.read, query, args, func(rows *sql.Rows) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
-		m.Name, m.Worker, m.Queue = d.symbols.text(name), d.symbols.text(worker), d.symbols.text(queue)
-		m.Workers, m.Queues = d.symbols.list(workers), d.symbols.list(queues)
+		m := row.Rollup
+		m.Name, m.Worker, m.Queue = d.symbols.text(row.name), d.symbols.text(row.worker), d.symbols.text(row.queue)
+		m.Workers, m.Queues = d.symbols.list(row.workers), d.symbols.list(row.queues)
 		return f(m)
 	})
+}
+
+// rollupRow is a row of rollups or of their sums.
+type rollupRow struct {
+	history.Rollup
+
+	name, worker, queue int64
+	workers, queues     sql.RawBytes
+}
+
+// columns returns the columns to read for r, and where to scan them. Fewer are read much faster.
+func (row *rollupRow) columns(r history.RollupRange) (names string, into []any) {
+	names, into = `at`, []any{&row.At}
+	add := func(name string, to any) { names, into = names+`, `+name, append(into, to) }
+	switch {
+	case !summed(r):
+		add(`name`, &row.name)
+		add(`worker`, &row.worker)
+		add(`queue`, &row.queue)
+	case r.By == history.ByName:
+		add(`symbol`, &row.name)
+	case r.By == history.ByWorker:
+		add(`symbol`, &row.worker)
+	case r.By == history.ByQueue:
+		add(`symbol`, &row.queue)
+	}
+	if !r.OmitCounts {
+		add(`received`, &row.Received)
+		add(`succeeded`, &row.Succeeded)
+		add(`failed`, &row.Failed)
+		add(`retried`, &row.Retried)
+	}
+	if r.Wait {
+		add(`wait`, &row.Wait)
+	}
+	if r.Run {
+		add(`run`, &row.Run)
+	}
+	if r.Places && summed(r) {
+		add(`workers`, &row.workers)
+		add(`queues`, &row.queues)
+	}
+	return names, into
 }
 
 // maxSought is how many spans are sought one by one, each for the names wanted, rather than read as a range of all names.
 const maxSought = 1_000
 
-// rollupsQuery returns the statement that reads what r selects, from sums if they tell apart what r does.
-func (d *DB) rollupsQuery(r history.RollupRange) (query string, args []any) {
+// rollupsQuery returns the statement that reads columns of what r selects, from sums if they tell apart what r does.
+func (d *DB) rollupsQuery(r history.RollupRange, columns string) (query string, args []any) {
 	type filter struct {
 		column string
 		texts  []string
 	}
-	table, key, columns := `rollups`, `name, worker, queue`, `name, worker, queue`
+	table, key := `rollups`, `name, worker, queue`
 	filters := []filter{{`name`, r.Names}, {`worker`, r.Workers}, {`queue`, r.Queues}}
-	blobs, places := ``, `, NULL, NULL`
 	where, span := ``, inMinutes(r.Span)
-	if r.Wait {
-		blobs += `, wait`
-	}
-	if r.Run {
-		blobs += `, run`
-	}
 	if summed(r) {
 		table, key = `rollup_sums`, `symbol`
-		columns = map[history.RollupGrouping]string{
-			history.ByTime: `0, 0, 0`, history.ByName: `symbol, 0, 0`, history.ByWorker: `0, symbol, 0`, history.ByQueue: `0, 0, symbol`,
-		}[r.By]
 		filters = []filter{{`symbol`, slices.Concat(r.Names, r.Workers, r.Queues)}} // but one is empty
 		where, args = `grouping = ? AND `, append(args, r.By)
-		places = `, workers, queues`
-	}
-	if r.Places {
-		blobs += places
 	}
 	first, end := startMinute(r.From), startMinute(r.To)
 	start := first + (span-first%span)%span
@@ -90,9 +109,7 @@ func (d *DB) rollupsQuery(r history.RollupRange) (query string, args []any) {
 			args = append(args, n)
 		}
 	}
-	query = `SELECT at, ` + columns + `, received, succeeded, failed, retried` + blobs + ` FROM ` + table + `
-		WHERE ` + where + ` ORDER BY at, ` + key
-	return query, args
+	return `SELECT ` + columns + ` FROM ` + table + ` WHERE ` + where + ` ORDER BY at, ` + key, args
 }
 
 // summed reports whether r selects by nothing but what it tells apart.

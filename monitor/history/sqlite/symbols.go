@@ -81,6 +81,9 @@ func (s *symbols) without(used map[int64]bool) (rest []int64) {
 
 // text returns the text of a symbol, empty if it has none.
 func (s *symbols) text(symbol int64) string {
+	if symbol == 0 {
+		return ""
+	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	return s.texts[symbol]

@@ -29,7 +29,7 @@ func (r *Report) runTimes(ctx context.Context, o Options, list map[string]settin
 	defer cancel()
 	histograms := map[string]rollup.Histogram{}
 	err := o.Rollups.Rollups(ctx, history.RollupRange{
-		From: o.Now.Add(-Window).Truncate(time.Hour), To: o.Now.Add(time.Hour), Span: time.Hour, Run: true, By: history.ByName,
+		From: o.Now.Add(-Window).Truncate(time.Hour), To: o.Now.Add(time.Hour), Span: time.Hour, OmitCounts: true, Run: true, By: history.ByName,
 	}, func(m history.Rollup) error {
 		h, known := histograms[m.Name]
 		if len(m.Run) == 0 || m.Name == "" || !known && len(histograms) == maxObserved {
