@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/payload"
@@ -35,8 +36,8 @@ func (p *common) outboxStats(ctx context.Context) (history.OutboxStats, error) {
 	now := p.now()
 	if age := now.Sub(s.readAt); s.readAt.IsZero() || age < 0 || age > statsAge || closed(s.changed) {
 		s.changed = nil
-		if relay := p.commands.Relay; relay != nil {
-			s.changed = relay.Changed()
+		if r := p.commands.Relay; r != nil {
+			s.changed = r.Changed()
 		}
 		s.numbers, s.err = p.commands.OutboxStats(ctx)
 		s.readAt = now
@@ -63,11 +64,19 @@ func (p *common) outboxAlert(ctx context.Context) templates.OutboxAlert {
 		p.log.WarnContext(ctx, "sum up outbox", "error", err)
 	}
 	o := templates.OutboxAlert{Dead: numbers.DeadLetters}
-	if relay := p.commands.Relay; relay != nil {
-		o.Relay = relay.Status()
+	if r := p.commands.Relay; r != nil {
+		o.Relay = p.shownRelay(r.Status())
 		o.Pending = numbers.States[history.CommandPending] + numbers.States[history.CommandInFlight]
 	}
 	return o
+}
+
+// shownRelay returns the state of the relay as the audience may see it.
+func (p *common) shownRelay(s relay.Status) relay.Status {
+	if p.audience.Payload {
+		return s
+	}
+	return payload.Relay(s)
 }
 
 // outboxPages are the list of commands and the page of one request.
@@ -88,8 +97,8 @@ func (p *outboxPages) load(ctx context.Context, a address) (page, error) {
 	}
 	v.Stats = numbers
 	v.State, v.States = shownStates(q, path, numbers.States)
-	if relay := p.commands.Relay; relay != nil {
-		v.Relay = new(relay.Status())
+	if r := p.commands.Relay; r != nil {
+		v.Relay = new(p.shownRelay(r.Status()))
 	}
 	var next int64
 	v.ByRequest = len(q.States) == 0 && q.Request == 0

@@ -17,6 +17,7 @@ import (
 
 	"github.com/umbelhq/umbel/internal/testcluster"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/locks"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/state"
@@ -57,12 +58,42 @@ func secretive(t *testing.T) *web.Handler {
 	workers.answer("active", running)
 	workers.answer("reserved", running)
 	workers.answer("scheduled", []any{map[string]any{"eta": "2026-11-22T09:00:00+00:00", "priority": 6, "request": running[0]}})
+	held, err := locks.New(locks.Options{Source: heldLocks(), Tasks: b})
+	if err != nil {
+		t.Fatal(err)
+	}
+	workers.commands.Locks = held
 	h := newWeb(t, o)
-	task := `{"name":"billing.charge","args":["` + marker + `"],"force":true}`
-	if w := request(t, h, http.MethodPost, "/api/v1/publish", task, "As", "admin", "Content-Type", "application/json"); w.Code != http.StatusOK && w.Code != http.StatusAccepted {
-		t.Fatalf("publish: %d %s", w.Code, w.Body)
+	for path, body := range map[string]string{
+		"/api/v1/publish": `{"name":"billing.charge","args":["` + marker + `"],"force":true}`,
+		"/api/v1/views":   `{"name":"Card","query":"args:` + marker + `"}`,
+		"/api/v1/release": `{"key":"` + secretKey + `","version":"` + versionOf(t, h, secretKey) + `","confirm":"shop.pay"}`,
+	} {
+		if w := request(t, h, http.MethodPost, path, body, "As", "admin", "Content-Type", "application/json"); w.Code >= http.StatusBadRequest {
+			t.Fatalf("%s: %d %s", path, w.Code, w.Body)
+		}
 	}
 	return h
+}
+
+// secretKey is the lock of a call, as celery-once makes it of its arguments.
+const secretKey = "qo_shop.pay_card-" + marker
+
+func heldLocks() *locks.Memory {
+	m := locks.NewMemory(locks.DefaultPatterns(), time.Now)
+	m.Set(secretKey, "1", time.Now().Add(time.Hour), true)
+	return m
+}
+
+// versionOf is the version of a lock as the API tells it.
+func versionOf(t *testing.T, h *web.Handler, key string) string {
+	t.Helper()
+	w := request(t, h, http.MethodGet, "/api/v1/locks/"+key, "", "As", "admin")
+	var l struct{ Version string }
+	if err := json.Unmarshal(w.Body.Bytes(), &l); err != nil || l.Version == "" {
+		t.Fatalf("lock: %d %s", w.Code, w.Body)
+	}
+	return l.Version
 }
 
 // secretiveOutbox is an application's outbox of messages with the marker.
@@ -127,7 +158,10 @@ func addressesOf(t *testing.T, h *web.Handler) []string {
 	}
 	return append(list, "/act/task?action=retry&id=task-01", "/act/publish?retry_of=task-01", "/act/task?action=retry&q=", "/tasks?cols=args,kwargs,result,exc,name",
 		"/api/v1/tasks/export?format=jsonl", "/api/v1/tasks/export?cols=args,kwargs,result,exc", "/api/tasks", "/tasks/datatable?draw=1&start=0&length=10",
-		"/api/v1/suggest?q=args:", "/api/v1/suggest?q=exc:", "/api/v1/search?q=task", "/failures?show=all", "/api/v1/queues/celery?peek=10", "/types/billing.charge", "/api/v1/types/billing.charge")
+		"/api/v1/suggest?q=args:", "/api/v1/suggest?q=exc:", "/api/v1/search?q=task", "/failures?show=all", "/api/v1/queues/celery?peek=10", "/types/billing.charge", "/api/v1/types/billing.charge",
+		"/types/shop.pay", "/api/v1/types/shop.pay", "/tasks/task-01/compare?with=task-02", "/outbox?state=sent", "/outbox?state=done", "/api/v1/search?q=card",
+		"/act/worker?method=ping&worker=celery@a", "/act/worker?method=shutdown&worker=celery@a", "/act/purge?queue=celery", "/act/release?key="+secretKey,
+		"/workflows/task-01?tab=graph", "/api/task/info/task-01", "/api/tasks?sort_by=name", "/api/v1/audit/export?format=jsonl", "/act/dismiss?id=task-01")
 }
 
 // previews are forms and requests that show what they would do, with their bodies.
@@ -237,6 +271,54 @@ func TestQueriesTellNothingOfHiddenPayloads(t *testing.T) {
 		if w.Code != http.StatusBadRequest {
 			t.Errorf("%d: a dry run by args is answered %d %s", i, w.Code, w.Body)
 		}
+	}
+}
+
+// Who may publish tasks could else guess the arguments of others: a task with the same ones would be a duplicate.
+func TestQueriesTellNoEqualArguments(t *testing.T) {
+	t.Parallel()
+	h := secretive(t)
+	for _, value := range []string{"any", "overlapping", "rerun", "skipped"} {
+		for path, role := range map[string]string{"/api/v1/tasks?q=": "viewer/", "/api/v1/series?q=state:success+": "operator/"} {
+			if w := request(t, h, http.MethodGet, path+"dup:"+value, "", "As", role); w.Code != http.StatusBadRequest {
+				t.Errorf("%s of dup:%s: %d, want 400", path, value, w.Code)
+			}
+		}
+	}
+	if w := request(t, h, http.MethodGet, "/api/v1/tasks?q=dup:redelivery", "", "As", "viewer/"); w.Code != http.StatusOK {
+		t.Errorf("dup:redelivery: %d, want 200", w.Code)
+	}
+}
+
+// A view with a query for payloads is there for nobody who may not see them, and what they save is what they can see.
+func TestViewsOfPayloadsAreHidden(t *testing.T) {
+	t.Parallel()
+	h := secretive(t)
+	save := func(method, path, body string) int {
+		return request(t, h, method, "/api/v1/views"+path, body, "As", "operator/", "Content-Type", "application/json").Code
+	}
+	const hidden = "/1"
+	if got := save(http.MethodPut, hidden, `{"name":"Card","query":"state:failure"}`); got != http.StatusNotFound {
+		t.Errorf("change of a hidden view: %d, want 404", got)
+	}
+	if got := save(http.MethodDelete, hidden, ""); got != http.StatusNotFound {
+		t.Errorf("deletion of a hidden view: %d, want 404", got)
+	}
+	for body, want := range map[string]int{
+		`{"name":"card","query":"state:failure"}`: http.StatusBadRequest, // the name of the hidden one
+		`{"name":"Mine","query":"args:x"}`:        http.StatusBadRequest,
+		`{"name":"Own","query":"pay"}`:            http.StatusCreated,
+	} {
+		if got := save(http.MethodPost, "", body); got != want {
+			t.Errorf("save %s: %d, want %d", body, got, want)
+		}
+	}
+	list := request(t, h, http.MethodGet, "/api/v1/views", "", "As", "viewer/").Body.String()
+	if !strings.Contains(list, "Own") || strings.Contains(list, "Card") {
+		t.Errorf("views without payloads: %s", list)
+	}
+	if list := request(t, h, http.MethodGet, "/views", "", "As", "viewer").Body.String(); !strings.Contains(list, "Card") {
+		t.Error("a view of payloads is hidden from those who may see them")
 	}
 }
 

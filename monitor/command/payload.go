@@ -16,9 +16,10 @@ const (
 	kindControl = "control"
 	kindTask    = "task"
 	kindPurge   = "purge"
-	kindRelease = "release"
 	kindDrain   = "drain"
 	kindUndrain = "undrain"
+	// KindRelease is the kind of commands that release locks, and the action of their audit records.
+	KindRelease = "release"
 )
 
 // Payloads of commands by kind, as JSON. A change to them raises history.CommandSchema.

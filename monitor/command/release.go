@@ -67,7 +67,7 @@ func (s *Service) findLock(ctx context.Context, key string) (locks.Lock, error) 
 // Release enqueues the deletion of a lock, which happens only if its value, its expiry and its task are still those that were
 // seen.
 func (s *Service) Release(ctx context.Context, caller Caller, r ReleaseRequest) (Receipt, error) {
-	d := draft{action: kindRelease, target: "key " + r.Key, identity: r}
+	d := draft{action: KindRelease, target: "key " + r.Key, identity: r}
 	return s.submit(ctx, caller, d, func(d *draft) error {
 		v, l, err := s.PreviewRelease(ctx, r.Key)
 		switch {
@@ -80,7 +80,7 @@ func (s *Service) Release(ctx context.Context, caller Caller, r ReleaseRequest) 
 		}
 		d.target = "key " + l.Key
 		seen := l.Seen()
-		c, err := newCommand(kindRelease, d.target, releasePayload{Shown: l.Key, Key: seen.Key, Value: seen.Value, ExpiresAt: seen.ExpiresAt, Holder: seen.Holder})
+		c, err := newCommand(KindRelease, d.target, releasePayload{Shown: l.Key, Key: seen.Key, Value: seen.Value, ExpiresAt: seen.ExpiresAt, Holder: seen.Holder})
 		c.Target, c.Summary, c.TaskID, c.ExpiresAt = d.target, v.Summary, seen.Holder, s.now().Add(defaultExpires)
 		d.commands, d.warnings = []history.Command{c}, v.Warnings
 		d.detail = map[string]any{"name": l.Name, "state": l.State, "holder": seen.Holder, "warnings": v.Warnings}

@@ -59,7 +59,7 @@ func (s *Service) Send(ctx context.Context, c history.Command) (relay.Sent, erro
 			return relay.Sent{}, err
 		}
 		return s.notify(ctx, p)
-	case kindRelease:
+	case KindRelease:
 		var p releasePayload
 		if err := decode(c, &p); err != nil {
 			return relay.Sent{}, err

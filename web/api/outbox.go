@@ -185,6 +185,9 @@ func (a *api) outbox(ctx context.Context, _ *struct{}) (*response[Outbox], error
 	d := FromOutbox(s)
 	if relay := a.commands.Relay; relay != nil {
 		s := relay.Status()
+		if a.hides {
+			s = payload.Relay(s)
+		}
 		d.Relay = &Relay{
 			BreakerOpen: s.BreakerOpen, LastError: text(s.LastError),
 			Sent: s.Sent, Retried: s.Retried, Deferred: s.Deferred, DeadLettered: s.DeadLettered, Reclaimed: s.Reclaimed,

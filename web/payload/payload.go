@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/command"
+	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/view"
@@ -152,7 +154,7 @@ func hideTasks(list []state.Task) []state.Task {
 // task is a copy, but for what its slices hold.
 func hideTask(t *state.Task) {
 	t.Args, t.Kwargs, t.Result, t.Traceback = nil, nil, nil, nil
-	t.Exception, t.CallID = hideException(t.Exception), state.CallID{}
+	t.Exception, t.CallID, t.Duplicates = hideException(t.Exception), state.CallID{}, t.Duplicates&^comparing
 	t.Executions = slices.Clone(t.Executions)
 	for i := range t.Executions {
 		e := &t.Executions[i]
@@ -210,6 +212,9 @@ func Query(q lang.Query) (lang.Query, error) {
 	return lang.New(e), nil
 }
 
+// comparing are the ways to repeat work that tell which tasks have equal arguments: whoever may publish tasks could guess them.
+const comparing = state.Overlapping | state.Rerun | state.Skipped
+
 // restrict returns e without payloads, and the name of a field that it cannot do without.
 func restrict(e lang.Expr) (lang.Expr, string) {
 	list := func(all []lang.Expr) ([]lang.Expr, string) {
@@ -247,6 +252,9 @@ func restrictTerm(t lang.Term) (lang.Expr, string) {
 			if _, call := state.ParseCallID(v.Text); call {
 				return t, "the call of a task"
 			}
+			if lang.DupMarks(v.Text)&comparing != 0 {
+				return t, "dup:" + v.Text
+			}
 		}
 	case t.Field == lang.Any:
 		var ids, names []lang.Value
@@ -280,6 +288,9 @@ func Inspection(i remote.Inspection) remote.Inspection {
 // Command returns c without what it carries to workers and what they replied.
 func Command(c history.Command) history.Command {
 	c.Payload = []byte("{}")
+	if c.Kind == command.KindRelease {
+		c.Target = hiddenKey
+	}
 	replies := slices.Clone(c.Replies)
 	for i := range replies {
 		replies[i].Text = ""
@@ -291,9 +302,20 @@ func Command(c history.Command) history.Command {
 	return c
 }
 
+// hiddenKey stands for the key of a lock, which may hold arguments.
+const hiddenKey = "a lock"
+
 // Outbox returns s without the errors of commands.
 func Outbox(s history.OutboxStats) history.OutboxStats {
 	s.TopErrors = nil
+	return s
+}
+
+// Relay returns s without the error of the last command, unless it says why the broker is away.
+func Relay(s relay.Status) relay.Status {
+	if !s.BreakerOpen {
+		s.LastError = ""
+	}
 	return s
 }
 
@@ -302,6 +324,9 @@ func Records(list []history.AuditRecord) []history.AuditRecord {
 	list = slices.Clone(list)
 	for i := range list {
 		list[i].Detail = ""
+		if list[i].Action == command.KindRelease {
+			list[i].Target = hiddenKey
+		}
 	}
 	return list
 }
