@@ -127,6 +127,9 @@ func (p *forms) refusal(ctx context.Context, err error) (status int, field, why 
 		}
 		return status, wrong.Field, why
 	}
+	if refused, ok := errors.AsType[*auth.Error](err); ok {
+		return refused.Status, "", refused.Message
+	}
 	if errors.Is(err, history.ErrKeyReused) {
 		return http.StatusUnprocessableEntity, "", "This form was already submitted for a different request. Check it and submit it again."
 	}

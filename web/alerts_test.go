@@ -136,3 +136,32 @@ func TestReceiversShowNoSecrets(t *testing.T) {
 		}
 	}
 }
+
+// A rule that asks for arguments is shown, changed and tried by nobody who may not see them.
+func TestAlertsTellNothingOfHiddenPayloads(t *testing.T) {
+	t.Parallel()
+	h := newWeb(t, web.Options{Auth: doorkeeper{}, Alerts: newAlerts(t, nil)})
+	const rule = `{"kind":"threshold","query":"args:sesame","measure":"tasks","limit":1}`
+	const saved = `{"name":"Cards","enabled":true,"rule":` + rule + `}`
+	ask := func(method, path, body, as string) *httptest.ResponseRecorder {
+		return request(t, h, method, path, body, "As", as, "Content-Type", "application/json")
+	}
+	if w := ask(http.MethodPost, "/api/v1/alerts/rules", saved, "admin"); w.Code != http.StatusCreated {
+		t.Fatalf("save: %d %s", w.Code, w.Body)
+	}
+	for path, body := range map[string]string{
+		"POST /api/v1/alerts/backtest": rule, "POST /api/v1/alerts/rules": saved,
+		"PUT /api/v1/alerts/rules/1": `{"name":"All","rule":{"kind":"threshold","measure":"tasks","limit":1}}`,
+		"GET /act/alert?id=1":        "", "GET /act/alert?id=1&name=All&kind=threshold&measure=tasks&limit=1&check=1": "",
+	} {
+		method, path, _ := strings.Cut(path, " ")
+		if w := ask(method, path, body, "admin/"); w.Code != http.StatusForbidden || strings.Contains(w.Body.String(), "args:sesame") {
+			t.Errorf("%s %s: %d, want 403", method, path, w.Code)
+		}
+	}
+	for _, path := range []string{"/alerts", "/api/v1/alerts/rules"} {
+		if w := ask(http.MethodGet, path, "", "viewer/"); w.Code != http.StatusOK || strings.Contains(w.Body.String(), "sesame") || !strings.Contains(w.Body.String(), "Cards") {
+			t.Errorf("%s: %d %.300s, want the rule without its query", path, w.Code, w.Body)
+		}
+	}
+}

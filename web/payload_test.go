@@ -290,6 +290,27 @@ func TestQueriesTellNoEqualArguments(t *testing.T) {
 	}
 }
 
+// Flower's search says that a field is not for everybody, whether or not something matches.
+func TestFlowersSearchTellsNothingOfHiddenPayloads(t *testing.T) {
+	t.Parallel()
+	h := secretive(t)
+	for _, field := range []string{"args", "kwargs", "result", "kwargs:to"} {
+		for _, q := range []string{field + ":" + marker, "(name:pay OR " + field + ":" + marker + ")", field + ":absent"} {
+			w := request(t, h, http.MethodGet, "/api/tasks?search="+url.QueryEscape(q), "", "As", "viewer/")
+			if w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "You may not search by args, kwargs and result.") {
+				t.Errorf("/api/tasks with %s: %d %s", q, w.Code, w.Body)
+			}
+			w = request(t, h, http.MethodGet, "/tasks/datatable?draw=1&start=0&length=5&order[0][column]=0&search[value]="+url.QueryEscape(q), "", "As", "viewer/")
+			if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), `"searchError": "You may not search`) {
+				t.Errorf("/tasks/datatable with %s: %d %s", q, w.Code, w.Body)
+			}
+		}
+	}
+	if w := request(t, h, http.MethodGet, "/api/tasks?search=args:"+marker, "", "As", "viewer"); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "task-01") {
+		t.Errorf("/api/tasks of one who may see payloads: %d %s", w.Code, w.Body)
+	}
+}
+
 // A view with a query for payloads is there for nobody who may not see them, and what they save is what they can see.
 func TestViewsOfPayloadsAreHidden(t *testing.T) {
 	t.Parallel()

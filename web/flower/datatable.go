@@ -33,7 +33,7 @@ func (a *API) datatable(r *request) (any, error) {
 	total := a.count(ctx, &filter{})
 	s := &filter{payload: r.payload()}
 	var err error
-	if s.search, err = parseSearch(r.arguments["search[value]"]); err != nil {
+	if s.search, err = searchOf(r.arguments["search[value]"], s.payload); err != nil {
 		return object{
 			{"draw", draw}, {"data", []object{}}, {"recordsTotal", total}, {"recordsFiltered", 0}, {"searchError", err.Error()},
 		}, nil

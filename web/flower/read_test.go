@@ -139,7 +139,7 @@ func TestPayloadsAreHidden(t *testing.T) {
 		}
 	}
 	for _, search := range []string{"secret", "args:secret", "kwargs:hidden", "kwargs:token=hidden", "result:done", "done-1", "secret-1 OR done-2"} {
-		if got := a.get(t.Context(), "/api/tasks?search="+escape(search), false).Body.String(); got != "{}" {
+		if got := a.get(t.Context(), "/api/tasks?search="+escape(search), false).Body.String(); got != "{}" && !strings.Contains(got, "You may not search by") {
 			t.Errorf("%s tells what is hidden: %s", search, got)
 		}
 		if got := a.get(t.Context(), "/api/tasks?search="+escape(search), true).Body.String(); got == "{}" {

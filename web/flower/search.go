@@ -79,6 +79,27 @@ func parseSearch(text string) (expression, error) {
 	return e, nil
 }
 
+// searchOf parses the search of a request. Those who may not see payloads cannot ask for them. The error is a *searchError.
+func searchOf(text string, payload bool) (expression, error) {
+	e, err := parseSearch(text)
+	if err == nil && !payload && readsPayload(e) {
+		return nil, &searchError{"You may not search by args, kwargs and result", -1}
+	}
+	return e, err
+}
+
+func readsPayload(e expression) bool {
+	switch e := e.(type) {
+	case and:
+		return slices.ContainsFunc(e, readsPayload)
+	case or:
+		return slices.ContainsFunc(e, readsPayload)
+	case term:
+		return e.field == "args" || e.field == "kwargs" || e.field == "result"
+	}
+	return false
+}
+
 // isSpace is Python's isspace.
 func isSpace(r rune) bool { return unicode.IsSpace(r) || 0x1c <= r && r <= 0x1f }
 

@@ -89,7 +89,7 @@ func (a *API) listFilter(r *request) (*filter, error) {
 		name: all(r.arguments["taskname"]), worker: all(r.arguments["workername"]), state: all(r.arguments["state"]), payload: r.payload(),
 	}
 	var err error
-	if s.search, err = parseSearch(r.arguments["search"]); err != nil {
+	if s.search, err = searchOf(r.arguments["search"], s.payload); err != nil {
 		return nil, &invalid{err.Error()}
 	}
 	for _, bound := range []struct {
