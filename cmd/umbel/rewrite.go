@@ -122,10 +122,12 @@ func each(pause time.Duration, w io.Writer, verb string) func(sqlite.Edited) {
 // writeEdited prints how much of what there is.
 func writeEdited(w io.Writer, verb string, e sqlite.Edited) error {
 	_, err := fmt.Fprintf(w, "%s\n  tasks           %d\n  journal         %d entries\n  workers         %d\n  snapshots       %d\n"+
-		"  commands        %d\n  failure groups  %d\n  audit log       %d records\n",
-		verb, e.Tasks, e.Journal, e.Workers, e.Snapshots, e.Commands, e.Failures, e.Audit)
+		"  commands        %d\n  failure groups  %d\n  saved views     %d\n  marks           %d\n  alerts          %d\n  audit log       %d records\n",
+		verb, e.Tasks, e.Journal, e.Workers, e.Snapshots, e.Commands, e.Failures, e.Views, e.Marks, e.Alerts, e.Audit)
 	if err == nil && e.Waiting > 0 {
-		_, err = fmt.Fprintf(w, "%d commands still have to be sent and keep their arguments until then\n", e.Waiting)
+		first := strings.Trim(fmt.Sprint(e.WaitingIDs), "[]")
+		_, err = fmt.Fprintf(w, "%d commands can still be sent and keep their arguments. Discard them on Outbox, or have them sent, and start this "+
+			"command again. The first ones: %s\n", e.Waiting, first)
 	}
 	if err == nil && e.Unreadable > 0 {
 		_, err = fmt.Fprintf(w, "%d rows are unreadable and stay as they are: see umbel repair\n", e.Unreadable)

@@ -6,12 +6,15 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/alert"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/redact"
+	"github.com/umbelhq/umbel/state/query"
 )
 
 // redactionRules is the action of audit records that tell with which rules of redaction Umbel began.
@@ -47,11 +50,65 @@ func Edit(rules redact.Options) (sqlite.Edit, error) {
 	if err != nil {
 		return sqlite.Edit{}, err
 	}
+	var records alert.Decoder
 	return sqlite.Edit{
 		ID: describeRules(x), Event: x.Event, Text: x.Text,
+		Message: func(kind string) bool { return kind == command.KindNotification },
+		Query:   func(text string) string { return redactedQuery(x, text) },
+		Record: func(record []byte) ([]byte, error) {
+			return records.Edit(record, func(text string) string { return redactedQuery(x, text) })
+		},
 		Command: func(kind string, payload []byte) []byte { return command.Redacted(x, kind, payload) },
 		Audit:   func(target, detail string) (string, string) { return command.RedactedAudit(x, target, detail) },
 	}, nil
+}
+
+// redactedQuery redacts the values in a query. A redacted one is looked for as it stands in tasks, not as a pattern: a rule must
+// not come to mean everything.
+func redactedQuery(x *redact.Redactor, text string) string {
+	q, err := query.Parse(text)
+	if err != nil {
+		return x.Text(text)
+	}
+	if e, changed := redactedExpr(x, q.Expr()); changed {
+		text = query.New(e).String()
+	}
+	return x.Text(text)
+}
+
+func redactedExpr(x *redact.Redactor, e query.Expr) (_ query.Expr, changed bool) {
+	list := func(all []query.Expr) []query.Expr {
+		edited := make([]query.Expr, len(all))
+		for i := range all {
+			var one bool
+			edited[i], one = redactedExpr(x, all[i])
+			changed = changed || one
+		}
+		return edited
+	}
+	switch e := e.(type) {
+	case query.And:
+		return query.And(list(e)), changed
+	case query.Or:
+		return query.Or(list(e)), changed
+	case query.Not:
+		inner, changed := redactedExpr(x, e.X)
+		return query.Not{X: inner}, changed
+	case query.Term:
+		e.Values = slices.Clone(e.Values)
+		for i, v := range e.Values {
+			shown := x.Text(v.Text)
+			if shown == v.Text {
+				continue
+			}
+			e.Values[i].Text, changed = shown, true
+			if v.Match == query.Pattern {
+				e.Values[i].Match = query.Contains
+			}
+		}
+		return e, changed
+	}
+	return e, false
 }
 
 // describeRules returns what tells rules of redaction from others, as JSON. Their texts may be long.

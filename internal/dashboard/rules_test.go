@@ -55,3 +55,27 @@ func TestChangedRulesOfRedactionAreAudited(t *testing.T) {
 		}
 	}
 }
+
+// A redacted query finds the mark as it stands in tasks: as a pattern it would find everything.
+func TestRedactedQueriesMeanNoMore(t *testing.T) {
+	t.Parallel()
+	edit, err := dashboard.Edit(redact.Options{Rules: []string{`text sesame-\d+`}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, want := range map[string]string{
+		`args:sesame-4111`: `args:"********"`,
+		`state:failure (args:*sesame-4111* OR -sesame-1)`: `(-"********" OR args:"********") state:failure`,
+		`kwargs:"'password': 'hunter2'"`:                  `kwargs:"'password': '********'"`,
+		`name:sesame-7*`:                                  `name:~"*********"`,
+		`args:((sesame-1`:                                 `args:((********`, // it is no query, and stays none
+		`state:failure run:>2s`:                           `state:failure run:>2s`,
+	} {
+		if got := edit.Query(text); got != want {
+			t.Errorf("%s becomes %s, want %s", text, got, want)
+		}
+		if got := edit.Query(want); got != want {
+			t.Errorf("%s becomes %s when it is redacted again", want, got)
+		}
+	}
+}

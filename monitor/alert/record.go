@@ -190,6 +190,23 @@ type Decoder struct {
 // maxInterned bounds the texts that a Decoder keeps.
 const maxInterned = 100_000
 
+// Edit edits the queries of a record, and returns record itself if none changes.
+func (d *Decoder) Edit(record []byte, edit func(query string) string) ([]byte, error) {
+	r, err := d.Decode(record)
+	if err != nil {
+		return nil, err
+	}
+	changed := false
+	for i, c := range r.Counts {
+		r.Counts[i].Query = edit(c.Query)
+		changed = changed || r.Counts[i].Query != c.Query
+	}
+	if !changed {
+		return record, nil
+	}
+	return r.Encode(), nil
+}
+
 // Decode reads what Record.Encode wrote.
 func (d *Decoder) Decode(b []byte) (*Record, error) {
 	if len(b) == 0 || b[0] < firstVersion || b[0] > recordVersion {

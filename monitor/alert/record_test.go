@@ -1,7 +1,9 @@
 package alert_test
 
 import (
+	"bytes"
 	"fmt"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -43,6 +45,27 @@ func TestRecordsAreReadAsTheyWereWritten(t *testing.T) {
 			t.Fatalf("record (-want +got):\n%s", diff)
 		}
 	})
+}
+
+func TestQueriesOfRecordsAreEdited(t *testing.T) {
+	t.Parallel()
+	var d alert.Decoder
+	record := (&alert.Record{From: 1, At: 2, Counts: []alert.Count{{Query: "args:sesame", N: 3}, {Query: "state:failure", N: 4}}}).Encode()
+	same, err := d.Edit(record, func(query string) string { return query })
+	if err != nil || !bytes.Equal(same, record) {
+		t.Errorf("an edit that changes nothing: %v, %v", same, err)
+	}
+	edited, err := d.Edit(record, func(query string) string { return strings.ReplaceAll(query, "sesame", "********") })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := d.Decode(edited)
+	if want := []alert.Count{{Query: "args:********", N: 3}, {Query: "state:failure", N: 4}}; err != nil || !cmp.Equal(got.Counts, want) || got.At != 2 {
+		t.Errorf("edited record = %+v, %v, want the counts %v", got, err, want)
+	}
+	if _, err := d.Edit([]byte("x"), strings.ToUpper); err == nil {
+		t.Error("what is no record was edited")
+	}
 }
 
 // FuzzDecode decodes anything.

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// kindNotification is the kind of commands that tell a receiver of alerts.
-	kindNotification = "notification"
+	// KindNotification is the kind of commands that tell a receiver of alerts.
+	KindNotification = "notification"
 	// notifyWithin is after how long a notification is of no use anymore.
 	notifyWithin = 24 * time.Hour
 )
@@ -33,7 +33,7 @@ func Notification(receiver string, n receivers.Notification) (history.Command, e
 		return history.Command{}, fmt.Errorf("write notification: %w", err)
 	}
 	return history.Command{
-		Kind: kindNotification, Group: "notification " + receiver, Target: "receiver " + receiver, Summary: "Notify " + receiver + ": " + n.Summary,
+		Kind: KindNotification, Group: "notification " + receiver, Target: "receiver " + receiver, Summary: "Notify " + receiver + ": " + n.Summary,
 		Payload: payload, ExpiresAt: n.At.Add(notifyWithin),
 	}, nil
 }
@@ -41,7 +41,7 @@ func Notification(receiver string, n receivers.Notification) (history.Command, e
 // UnsentNotifications returns the notifications that wait to be sent, at most 500.
 func UnsentNotifications(ctx context.Context, outbox history.CommandReader) ([]receivers.Notification, error) {
 	list, _, err := outbox.Commands(ctx, history.CommandFilter{
-		States: []history.CommandState{history.CommandPending, history.CommandInFlight}, Kind: kindNotification, Limit: 500,
+		States: []history.CommandState{history.CommandPending, history.CommandInFlight}, Kind: KindNotification, Limit: 500,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("read notifications: %w", err)

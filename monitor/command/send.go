@@ -53,7 +53,7 @@ func (s *Service) Send(ctx context.Context, c history.Command) (relay.Sent, erro
 		return s.purge(ctx, p)
 	case RequeueDeadLetters, PurgeDeadLetters:
 		return s.changeLetters(ctx, c)
-	case kindNotification:
+	case KindNotification:
 		var p notificationPayload
 		if err := decode(c, &p); err != nil {
 			return relay.Sent{}, err

@@ -22,25 +22,35 @@ const editBatch = 200
 type Edit struct {
 	ID      string                                       // equal for edits that do the same, so that one goes on where another was interrupted
 	Event   func(e *state.Event, name string)            // as state.EditTask; name is that of the task, empty if unknown
-	Command func(kind string, payload []byte) []byte     // payload of a command that is final
+	Command func(kind string, payload []byte) []byte     // payload of a command that is final, or of a Message
+	Message func(kind string) bool                       // whether commands of a kind do the same with an edited payload, as texts for people do
 	Audit   func(target, detail string) (string, string) // target and detail of an audit record
-	Text    func(s string) string                        // summaries, replies, errors
+	Record  func(record []byte) ([]byte, error)          // record of the log of alerts
+	Query   func(q string) string                        // query of a view or an alert rule
+	Text    func(s string) string                        // summaries, replies, errors, and what people wrote
 }
 
 // Edited is how many rows of what an Edit changes.
 type Edited struct {
 	Tasks, Journal, Workers, Snapshots, Commands, Failures, Audit int
+	Views, Marks                                                  int
+	Alerts                                                        int // rules, firings and records of the log
 
 	Examined int // rows so far
 	Rows     int // about as many are there
-	Waiting  int // commands that may still be sent: what would change in them stays
+
+	Waiting    int     // commands that may still be sent: what would change in them stays
+	WaitingIDs []int64 // the first of them
 
 	Unreadable int // rows that stay as they are
 }
 
+// maxWaitingIDs bounds Edited.WaitingIDs.
+const maxWaitingIDs = 20
+
 // Changed is how many rows change.
 func (e *Edited) Changed() int {
-	return e.Tasks + e.Journal + e.Workers + e.Snapshots + e.Commands + e.Failures + e.Audit
+	return e.Tasks + e.Journal + e.Workers + e.Snapshots + e.Commands + e.Failures + e.Audit + e.Views + e.Marks + e.Alerts
 }
 
 // editor is a run of Edit.
@@ -78,8 +88,13 @@ func editTables() []editTable {
 		{`SELECT entry, body FROM journal`, `true`, `entry`, (*editor).journal},
 		{`SELECT name, body FROM workers`, `true`, `name`, (*editor).worker},
 		{`SELECT at, body FROM snapshots`, `body IS NOT NULL`, `at`, (*editor).snapshot},
-		{`SELECT command, kind, payload, summary, error, answers, state FROM outbox`, `true`, `command`, (*editor).command},
+		{`SELECT command, kind, payload, target, summary, error, answers, state FROM outbox`, `true`, `command`, (*editor).command},
 		{`SELECT failure, type, message, place, note FROM failures`, `true`, `failure`, (*editor).failure},
+		{`SELECT view, name, query FROM views`, `true`, `view`, (*editor).view},
+		{`SELECT mark, text, link, service, version FROM marks`, `true`, `mark`, (*editor).mark},
+		{`SELECT rule, name, definition FROM alert_rules`, `true`, `rule`, (*editor).alertRule},
+		{`SELECT firing, name, evidence FROM alert_firings`, `true`, `firing`, (*editor).alertFiring},
+		{`SELECT at, record FROM alert_records`, `true`, `at`, (*editor).alertRecord},
 	}
 }
 
@@ -142,7 +157,9 @@ func (d *DB) Edit(ctx context.Context, e Edit, by history.AuditRecord, progress 
 
 // count counts the rows to examine.
 func (x *editor) count(ctx context.Context) (err error) {
-	for _, table := range []string{"tasks", "journal", "workers", "snapshots", "outbox", "failures", "audit"} {
+	for _, table := range []string{
+		"tasks", "journal", "workers", "snapshots", "outbox", "failures", "views", "marks", "alert_rules", "alert_firings", "alert_records", "audit",
+	} {
 		n, err := number[int](ctx, x.db.read, `SELECT count(*) FROM `+table)
 		if err != nil {
 			return err

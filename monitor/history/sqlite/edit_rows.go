@@ -145,15 +145,15 @@ func (x *editor) snapshot(rows *sql.Rows) (any, func(t *tx) error, error) {
 
 func (x *editor) command(rows *sql.Rows) (any, func(t *tx) error, error) {
 	var id int64
-	var kind, summary, failed, answers, status string
+	var kind, target, summary, failed, answers, status string
 	var payload []byte
-	if err := rows.Scan(&id, &kind, &payload, &summary, &failed, &answers, &status); err != nil {
+	if err := rows.Scan(&id, &kind, &payload, &target, &summary, &failed, &answers, &status); err != nil {
 		return nil, nil, err
 	}
 	edited := x.Command(kind, payload)
-	if s := history.CommandState(status); s == history.CommandPending || s == history.CommandInFlight || s == history.CommandDead {
+	if s := history.CommandState(status); !x.Message(kind) && (s == history.CommandPending || s == history.CommandInFlight || s == history.CommandDead) {
 		if string(edited) != string(payload) {
-			x.done.Waiting++
+			x.waits(id)
 		}
 		edited = payload
 	}
@@ -161,18 +161,26 @@ func (x *editor) command(rows *sql.Rows) (any, func(t *tx) error, error) {
 	if err != nil {
 		return id, nil, unreadable{err}
 	}
-	newSummary, newFailed := x.Text(summary), x.Text(failed)
-	if string(edited) == string(payload) && newSummary == summary && newFailed == failed && replies == answers {
+	newTarget, newSummary, newFailed := x.Text(target), x.Text(summary), x.Text(failed)
+	if string(edited) == string(payload) && newTarget == target && newSummary == summary && newFailed == failed && replies == answers {
 		return id, nil, nil
 	}
 	x.done.Commands++
 	return id, func(t *tx) error {
-		err := t.exec(`UPDATE outbox SET payload = ?, summary = ?, error = ?, answers = ? WHERE command = ?`, edited, newSummary, newFailed, replies, id)
+		err := t.exec(`UPDATE outbox SET payload = ?, target = ?, summary = ?, error = ?, answers = ? WHERE command = ?`, edited, newTarget, newSummary, newFailed, replies, id)
 		if err == nil && newFailed != failed {
 			err = t.exec(`UPDATE dead_letters SET reason = ? WHERE command = ? AND reason = ?`, newFailed, id, failed)
 		}
 		return err
 	}, nil
+}
+
+// waits notes a command that keeps what an edit would take.
+func (x *editor) waits(id int64) {
+	x.done.Waiting++
+	if len(x.done.WaitingIDs) < maxWaitingIDs {
+		x.done.WaitingIDs = append(x.done.WaitingIDs, id)
+	}
 }
 
 // replies edits the texts of replies, which are JSON.

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -24,7 +25,7 @@ const secret = "hunterzwei"
 func withoutSecret() sqlite.Edit {
 	text := func(s string) string { return strings.ReplaceAll(s, secret, "********") }
 	return sqlite.Edit{
-		ID: "test", Text: text,
+		ID: "test", Text: text, Query: text,
 		Event: func(e *state.Event, _ string) {
 			for _, s := range []*string{&e.Args, &e.Kwargs, &e.Result, &e.Exception, &e.Traceback} {
 				*s = text(*s)
@@ -34,6 +35,8 @@ func withoutSecret() sqlite.Edit {
 			}
 		},
 		Command: func(_ string, payload []byte) []byte { return []byte(text(string(payload))) },
+		Message: func(kind string) bool { return kind == "notification" },
+		Record:  func(record []byte) ([]byte, error) { return []byte(text(string(record))), nil },
 		Audit:   func(target, detail string) (string, string) { return text(target), text(detail) },
 	}
 }
@@ -149,7 +152,7 @@ func TestEditLeavesNothing(t *testing.T) {
 	}
 	plan.Examined = 0
 	want := sqlite.Edited{Tasks: 429, Journal: 1, Workers: 1, Snapshots: 1, Commands: 1, Failures: 1, Audit: 1, Rows: plan.Rows}
-	if plan != want {
+	if !reflect.DeepEqual(plan, want) {
 		t.Errorf("PlanEdit = %+v, want %+v", plan, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -188,6 +191,66 @@ func TestEditLeavesNothing(t *testing.T) {
 	}
 	if files := holding(t, dir); files != nil { // the log is empty already
 		t.Errorf("the secret is in %v", files)
+	}
+	closed(t, d)
+	if files := holding(t, dir); files != nil {
+		t.Errorf("the secret is in %v", files)
+	}
+}
+
+// An edit reaches what people wrote and what alerts told of it. What is still to be sent is named, and reached once it is discarded.
+func TestEditReachesWhatPeopleWrote(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	d := open(t, dir)
+	now := time.Now()
+	command := func(kind, group string) history.Command {
+		return history.Command{Kind: kind, Group: group, Target: "lock " + secret, Summary: "Run " + secret, Payload: []byte(`{"args":["` + secret + `"]}`)}
+	}
+	_, err := d.SaveView(t.Context(), history.View{Name: secret, Query: "args:" + secret})
+	if err == nil {
+		_, err = d.AddMark(t.Context(), history.Mark{At: now, Text: secret, Link: "https://ci.example/" + secret, Service: secret, Version: secret})
+	}
+	rule := history.AlertRule{Name: secret, Definition: []byte(`{"kind":"threshold","query":"args:` + secret + `","limit":2.5}`), SavedAt: now}
+	if err == nil {
+		rule, err = d.SaveAlertRule(t.Context(), rule)
+	}
+	if err == nil {
+		err = d.UpdateAlerts(t.Context(), history.AlertUpdate{
+			At: now, Record: []byte("record " + secret), Commands: []history.Command{command("notification", "b")},
+			Began: []history.AlertFiring{{RuleID: rule.ID, RuleName: secret, Start: now, Evidence: []byte(`{"text":"` + secret + `","value":3}`)}},
+		})
+	}
+	var ids [2]int64
+	for i := range ids {
+		if err == nil {
+			var list []history.Command
+			list, _, err = d.Enqueue(t.Context(), history.CommandRequest{Commands: []history.Command{command("task", "a")}, Audit: history.AuditRecord{At: now, Action: "publish"}})
+			if err == nil {
+				ids[i] = list[0].ID
+			}
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	by := history.AuditRecord{At: now, Action: "redact"}
+	edited, err := d.Edit(t.Context(), withoutSecret(), by, func(sqlite.Edited) {})
+	if err != nil || edited.Views != 1 || edited.Marks != 1 || edited.Alerts != 3 || edited.Commands != 3 || edited.Waiting != 2 || !slices.Equal(edited.WaitingIDs, ids[:]) {
+		t.Errorf("Edit = %+v, %v, want a view, a mark, 3 of alerts, 3 commands, and %v that keep their payload", edited, err, ids)
+	}
+	if holding(t, dir) == nil {
+		t.Error("a command that is still to be sent has lost its arguments")
+	}
+	rules, err := d.AlertRules(t.Context())
+	if want := `{"kind":"threshold","limit":2.5,"query":"args:********"}`; err != nil || len(rules) != 1 || string(rules[0].Definition) != want {
+		t.Errorf("rules %+v, %v, want %s", rules, err, want)
+	}
+	if _, err := d.Discard(t.Context(), ids[:], now, history.AuditRecord{At: now, Action: "discard"}); err != nil {
+		t.Fatal(err)
+	}
+	if edited, err = d.Edit(t.Context(), withoutSecret(), by, func(sqlite.Edited) {}); err != nil || edited.Waiting != 0 || edited.Commands != 2 {
+		t.Errorf("Edit = %+v, %v, want the two commands", edited, err)
 	}
 	closed(t, d)
 	if files := holding(t, dir); files != nil {
