@@ -18,7 +18,9 @@ func (x *editor) view(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return id, nil, nil
 	}
 	x.done.Views++
-	return id, func(t *tx) error { return t.exec(`UPDATE views SET name = ?, query = ? WHERE view = ?`, newName, newQuery, id) }, nil
+	return id, func(t *tx) error {
+		return t.exec(`UPDATE views SET name = ?, query = ? WHERE view = ?`, newName, newQuery, id)
+	}, nil
 }
 
 func (x *editor) mark(rows *sql.Rows) (any, func(t *tx) error, error) {
