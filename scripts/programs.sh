@@ -90,7 +90,7 @@ sys.exit(not (5, 6) <= celery.VERSION[:2] < (6, 0))' 2>/dev/null && echo "$pytho
 find_django_python() {
 	local python=$PWD/.services/outbox/bin/python
 	[[ -x $python ]] && "$python" -c '
-import celery, django, psycopg, redis, sys
+import celery, django, django_celery_results, psycopg, redis, sys
 from django_celery_outbox import __version__
 sys.exit(__version__ != "0.4.3")' 2>/dev/null && echo "$python"
 }

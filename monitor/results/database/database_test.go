@@ -3,7 +3,10 @@ package database_test
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
+	"net/url"
+	osexec "os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -102,6 +105,83 @@ func TestDjango(t *testing.T) {
 	}
 	if got, want := string(get("c").Value), "5"; got != want {
 		t.Errorf("value of c = %q, want %q", got, want)
+	}
+}
+
+// djangoResults has django-celery-results store and read results, in the database that its arguments describe.
+const djangoResults = `
+import json, sys
+from django.conf import settings
+settings.configure(DATABASES={"default": json.loads(sys.argv[1])}, INSTALLED_APPS=["django_celery_results"], USE_TZ=True,
+                   DEFAULT_AUTO_FIELD="django.db.models.BigAutoField")
+import django
+django.setup()
+from celery import Celery
+from celery.contrib.abortable import AbortableAsyncResult
+from django.core.management import call_command
+app = Celery("tests", set_as_current=True)
+app.conf.update(result_backend="django-db", result_extended=True, accept_content=["json", "pickle"])
+if sys.argv[2] == "store":
+    call_command("migrate", verbosity=0)
+    app.backend.store_result("running", {"done": 1}, "PROGRESS")
+    app.backend.store_result("done", 5, "SUCCESS")
+    app.conf.result_serializer = "pickle"
+    pickled = Celery("pickled")
+    pickled.conf.update(result_backend="django-db", result_serializer="pickle", accept_content=["pickle"])
+    pickled.backend.store_result("pickled", {1}, "PROGRESS")
+for task in ("unseen", "running", "done"):
+    r = AbortableAsyncResult(task, app=app)
+    print(task, r.state, r.is_aborted(), r.result)
+`
+
+// TestDjangoAborts marks tasks for the package itself to see.
+func TestDjangoAborts(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "django.db")
+	server, err := url.Parse(testenv.Postgres(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := fmt.Sprintf("results_%d", time.Now().UnixNano())
+	exec(t, "CREATE DATABASE "+name+" TEMPLATE template0")
+	t.Cleanup(func() { exec(t, "DROP DATABASE "+name+" WITH (FORCE)") })
+	postgres := *server
+	postgres.Path = "/" + name
+	for kind, at := range map[string]struct{ url, settings string }{
+		"SQLite": {"django-db+sqlite:///" + path, fmt.Sprintf(`{"ENGINE":"django.db.backends.sqlite3","NAME":%q}`, path)},
+		"PostgreSQL": {"django-db+" + postgres.String(), fmt.Sprintf(`{"ENGINE":"django.db.backends.postgresql","NAME":%q,"HOST":%q,"PORT":%q,"USER":%q}`,
+			name, server.Hostname(), server.Port(), server.User.Username())},
+	} {
+		t.Run(kind, func(t *testing.T) {
+			django := func(do string) string {
+				cmd := osexec.CommandContext(t.Context(), testenv.Django(t), "-c", djangoResults, at.settings, do) //nolint:gosec // a test's own
+				out, err := cmd.CombinedOutput()
+				if err != nil {
+					t.Fatalf("%s: %v\n%s", do, err, out)
+				}
+				return string(out)
+			}
+			if got, want := django("store"), "unseen PENDING False None\nrunning PROGRESS False {'done': 1}\ndone SUCCESS False 5\n"; got != want {
+				t.Fatalf("django-celery-results reads %q before, want %q", got, want)
+			}
+			b := open(t, database.Options{URL: at.url})
+			for range 2 {
+				for _, id := range []string{"unseen", "running", "done"} {
+					if err := results.Abort(t.Context(), b, id, time.Now()); err != nil {
+						t.Fatalf("abort %s: %v", id, err)
+					}
+				}
+			}
+			if err := results.Abort(t.Context(), b, "pickled", time.Now()); !errors.Is(err, results.ErrNoAbort) {
+				t.Errorf("abort a task with a result in pickle: %v, want %v", err, results.ErrNoAbort)
+			}
+			if got, want := django("read"), "unseen ABORTED True None\nrunning ABORTED True None\ndone SUCCESS False 5\n"; got != want {
+				t.Errorf("django-celery-results reads %q, want %q", got, want)
+			}
+			if r, err := b.Result(t.Context(), "unseen"); err != nil || r.Status != results.Aborted || time.Since(r.DoneAt).Abs() > time.Hour {
+				t.Errorf("result of an aborted task = %+v, %v", r, err)
+			}
+		})
 	}
 }
 
