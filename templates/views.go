@@ -54,22 +54,29 @@ func (f Facet) on() int {
 // example is a query with what it means.
 type example struct{ Query, Words string }
 
-func examples() []example {
-	return []example{
+// examples leave out what those cannot search by who may not see payloads.
+func (u URLs) examples() []example {
+	list := []example{
 		{"state:failure name:billing.*", "Failed tasks of a module"},
 		{"is:active started:..-1h", "Running for more than an hour"},
 		{"run:>2s -worker:celery@a", "Ran for more than two seconds on other workers"},
-		{"exc:timeout OR trace:socket", "Text in the exception or traceback"},
 		{"received:2026-11-20T10:00..2026-11-20T11:00", "Received in that hour (UTC)"},
+		{"exc:timeout OR trace:socket", "Text in the exception or traceback"},
 		{`"order 1042"`, "Text anywhere"},
 	}
+	if u.HidesPayload {
+		return list[:len(list)-2]
+	}
+	return list
 }
 
 // fieldNames are the fields that a query may name.
-func fieldNames() []string {
+func (u URLs) fieldNames() []string {
 	var names []string
 	for _, f := range query.Fields() {
-		names = append(names, f.String())
+		if !u.HidesPayload || f.Type() != query.Text {
+			names = append(names, f.String())
+		}
 	}
 	return names
 }

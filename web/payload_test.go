@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"slices"
@@ -352,8 +353,10 @@ func TestPagesOfThoseWhoMayNotSeePayloadsSaySo(t *testing.T) {
 		if !strings.Contains(page, "You may not see the arguments and the result.") || strings.Contains(page, "No task-sent or task-received event") {
 			t.Errorf("the page of a task does not say to %s that its arguments are hidden", role)
 		}
+		page += request(t, h, http.MethodGet, "/tasks", "", "As", role).Body.String()
 		for _, link := range find(`href="(/[^"#]*)"`, page) {
-			if w := request(t, h, http.MethodGet, link, "", "As", role); w.Code == http.StatusForbidden {
+			w := request(t, h, http.MethodGet, html.UnescapeString(link), "", "As", role)
+			if w.Code == http.StatusForbidden || strings.Contains(w.Body.String(), "annot search by") {
 				t.Errorf("%s is led to %s, which is refused", role, link)
 			}
 		}
