@@ -25,6 +25,7 @@ type Duplicates struct {
 	Sorts         DuplicateSorts
 	Rules         int    // saved rules of excluded fields
 	Unreadable    bool   // the history cannot be read
+	Then          bool   // groups are as they were at an instant
 	Newest, Older string // addresses of other pages of the list, empty if there are none
 	All           string // address of the list without conditions
 }

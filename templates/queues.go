@@ -5,6 +5,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -20,12 +21,15 @@ type Queues struct {
 	All    bool            // those that are none of tasks, too
 	Hidden int             // how many are none of tasks
 	Poll   queues.Snapshot // without Queues
+	Then   bool            // they are those of an instant
+	Sent   map[string]int  // tasks that had been sent and not received then, by queue
 }
 
 // Queue is a queue with the chart of its depths.
 type Queue struct {
 	queues.Queue
 	Depths []Depth // of the last hour
+	Then   bool    // it is that of an instant
 }
 
 // Depth is how long a queue was at a moment of the last hour, which is 3,600 seconds long.
@@ -79,11 +83,15 @@ type QueuePage struct {
 	Poll    queues.Snapshot // without Queues
 	Waiting command.WaitingMessages
 	Tasks   []state.Task   // its newest
-	Marks   []deploys.Mark // of the hour before the poll, oldest first
+	Marks   []deploys.Mark // of the hour before End, oldest first
+	End     time.Time      // of its chart: the poll, or the instant
+	// Sent is how many tasks had been sent and not received at an instant, and NotReceived the newest of them.
+	Sent        int
+	NotReceived []state.Task
 }
 
 // place is where a mark is in the chart of depths.
-func (v QueuePage) place(m deploys.Mark) float64 { return 3600 - v.Poll.At.Sub(m.At).Seconds() }
+func (v QueuePage) place(m deploys.Mark) float64 { return 3600 - v.End.Sub(m.At).Seconds() }
 
 // Page draws the whole page.
 func (v QueuePage) Page(l Layout) templ.Component { return queuePage(l, v) }
@@ -159,6 +167,22 @@ func (q Queue) depthPath() string {
 	return b.String()
 }
 
+// hour is the hour of the chart.
+func (q Queue) hour() string {
+	if q.Then {
+		return "the hour before"
+	}
+	return "the last hour"
+}
+
+// looked labels when its depth was read.
+func (q Queue) looked() string {
+	if q.Then {
+		return "Recorded"
+	}
+	return "Last poll"
+}
+
 // unheard is for how many seconds of the hour the queue was not polled.
 func (q Queue) unheard() int {
 	left := 3600
@@ -171,13 +195,13 @@ func (q Queue) unheard() int {
 // depthWords describe the chart.
 func (q Queue) depthWords() string {
 	if len(q.Depths) == 0 {
-		return "Not polled yet"
+		return q.why("Not polled yet")
 	}
 	low, high := q.Depths[0].Ready, q.Depths[0].Ready
 	for _, d := range q.Depths {
 		low, high = min(low, d.Ready), max(high, d.Ready)
 	}
-	words := "Messages waiting over the last hour: from " + number(low) + " to " + number(high) + ", last " +
+	words := "Messages waiting over " + q.hour() + ": from " + number(low) + " to " + number(high) + ", last " +
 		number(q.Depths[len(q.Depths)-1].Ready)
 	if n := q.unheard(); n > depthGap {
 		words += "; not polled for " + duration(float64(n)) + " of it"
@@ -204,6 +228,8 @@ func (q Queue) drain() *float64 {
 // why says why something of a queue is not known.
 func (q Queue) why(otherwise string) string {
 	switch {
+	case q.Then:
+		return "Not kept of this time"
 	case q.Missing:
 		return "No queue of this name on the broker"
 	case q.Error != "":

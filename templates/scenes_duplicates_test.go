@@ -23,6 +23,12 @@ func duplicateScenes() map[string]scene {
 			v.Sorts = templates.DuplicateSorts{Newest: "/ops/duplicates?name=x&verdict=skipped"}
 			return v
 		}()},
+		"duplicates-then": {past(layout(section, "/duplicates")), func() templates.Duplicates {
+			v := duplicateList()
+			v.Then = true
+			return v
+		}()},
+		"duplicates-then-none":  {past(layout(section, "/duplicates")), templates.Duplicates{Then: true, Older: "/ops/duplicates?cursor=x"}},
 		"duplicates-unreadable": {layout(section, "/duplicates"), templates.Duplicates{Unreadable: true}},
 		"duplicate":             {layout(section, templates.DuplicatePath(duplicateOverlap().Key)), templates.Duplicate{DuplicateGroup: duplicateOverlap()}},
 		"duplicate-sent-twice":  {dark(layout(section, "/duplicates/x")), templates.Duplicate{DuplicateGroup: duplicateResend()}},

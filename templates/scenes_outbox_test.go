@@ -193,8 +193,14 @@ func queueScenes() map[string]scene {
 		"queue-missing": {one, templates.QueuePage{
 			Queue: someQueues()[2], Waiting: command.WaitingMessages{Error: "Looking into a queue of RabbitMQ would change it."},
 		}},
-		"queue-unknown": {one, templates.QueuePage{Queue: someQueues()[1]}},
-		"queue-hostile": {one, templates.QueuePage{Queue: someQueues()[3]}},
+		"queue-unknown":    {one, templates.QueuePage{Queue: someQueues()[1]}},
+		"queue-hostile":    {one, templates.QueuePage{Queue: someQueues()[3]}},
+		"queues-then":      {past(all), templates.Queues{Then: true, Queues: queuesThen(), Sent: map[string]int{"mail": 3}, Poll: queues.Snapshot{At: at(0)}}},
+		"queues-then-none": {past(all), templates.Queues{Then: true}},
+		"queue-then": {past(one), templates.QueuePage{
+			Queue: queuesThen()[0], Poll: queues.Snapshot{At: at(0), Source: "one record a minute"}, End: at(20 * second), Sent: 3, NotReceived: []state.Task{retried()},
+		}},
+		"queue-then-unknown": {past(one), templates.QueuePage{Queue: queuesThen()[1], End: at(0)}},
 		"purge": {layout(templates.SectionQueues, ""), templates.Form{
 			Title: "Purge queue mail", Path: "/act/purge", Danger: true, Hidden: []templates.Param{{Name: "queue", Value: "mail"}},
 			Preview: &templates.Preview{
@@ -213,6 +219,20 @@ func messages() []command.WaitingMessage {
 		{ID: "x", Name: "mail.send", ETA: at(60 * second)},
 		{Error: "its content is a pickle"},
 		{ID: evil, Name: evil, Args: evil, Kwargs: evil, Error: evil},
+	}
+}
+
+// queuesThen are queues of an instant: one of a record, and one that only tasks name.
+func queuesThen() []templates.Queue {
+	return []templates.Queue{
+		{
+			Then: true, Depths: []templates.Depth{{Second: 3460, Ready: 40}, {Second: 3520, Ready: 10}},
+			Queue: queues.Queue{
+				Queue: broker.Queue{Name: "mail", Ready: new(int64(10))}, Workers: []string{"celery@a"}, WorkersKnown: true,
+				InRate: new(1.0), OutRate: new(1.5), RatesFrom: "events",
+			},
+		},
+		{Then: true, Queue: queues.Queue{Queue: broker.Queue{Name: "media"}}},
 	}
 }
 

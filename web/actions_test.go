@@ -45,7 +45,7 @@ func (a guardedAddress) path() string {
 func (a guardedAddress) String() string { return a.method + " " + a.pattern }
 
 // newGuarded is a dashboard with all routes there are. A proxy says who makes a request.
-func newGuarded(t *testing.T, prefix string) *web.Handler {
+func newGuarded(t *testing.T, prefix string, more ...func(o *web.Options)) *web.Handler {
 	t.Helper()
 	s, err := auth.New(t.Context(), auth.Options{
 		Store: noCredentials{}, Proxy: auth.Proxy{User: "X-User", Groups: "X-Groups"},
@@ -63,6 +63,9 @@ func newGuarded(t *testing.T, prefix string) *web.Handler {
 		t.Fatal(err)
 	}
 	startWorkers(t, &o, &fakeResults{records: map[string]results.Result{}})
+	for _, f := range more {
+		f(&o)
+	}
 	return newWeb(t, o)
 }
 

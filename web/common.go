@@ -52,6 +52,7 @@ type common struct {
 	remember    func(topic, name string, s live.Snapshot)
 	times       *times           // past; nil if they cannot be read
 	instant     *templates.Past  // that pages show, nil for now
+	then        *view.Past       // likewise
 	outbox      outboxStats      // which every page shows
 	trace       *templates.Trace // shown in place of a cluster that changes, nil for that
 	now         func() time.Time

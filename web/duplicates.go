@@ -30,7 +30,7 @@ func (p *duplicatePages) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, invalid(err, templates.Link{Text: "All duplicates", Href: path})
 	}
-	v := templates.Duplicates{Verdict: q.Verdict, Name: q.Name, Most: q.Most, All: query.Duplicates{Most: q.Most}.URL(path)}
+	v := templates.Duplicates{Then: p.instant != nil, Verdict: q.Verdict, Name: q.Name, Most: q.Most, All: query.Duplicates{Most: q.Most}.URL(path)}
 	pg := page{url: q.URL("/duplicates"), title: "Duplicates", section: templates.SectionDuplicates}
 	first := q
 	first.After = nil

@@ -48,9 +48,11 @@ type route struct {
 	load func(ctx context.Context, a address) (page, error)
 	// visit runs before a visitor gets the page, not before live updates. It may return a URL to go to instead.
 	visit func(ctx context.Context, a address) string
-	// lasting says that the page can show how it was. Others show what is inspected, counted or stored as it is now.
-	lasting bool
+	// onlyNow says, in a sentence, why an instant does not apply to the page. Pages without show how they were.
+	onlyNow string
 }
+
+func (rt route) lasting() bool { return rt.onlyNow == "" }
 
 // match returns the address of a URL below the prefix, false if the URL is that of another kind of page.
 func (rt route) match(u *url.URL) (address, bool) {
@@ -113,7 +115,7 @@ func (p *pages) load(ctx context.Context, u *url.URL) (page, error) {
 			return page{}, &auth.Error{Status: http.StatusForbidden, Message: "You may not see this page."}
 		}
 		pg, err := rt.load(ctx, a)
-		pg.lasting = rt.lasting
+		pg.lasting = rt.lasting()
 		return pg, err
 	}
 	return page{}, unknown(templates.Problem{Title: "Not found", Message: "This page does not exist."})

@@ -33,7 +33,7 @@ type pages struct {
 func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, changed func()) *pages {
 	c := &common{
 		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly || a.Role == auth.Viewer, audience: a, urls: urls,
-		alerts: o.Alerts, flow: o.flow, appOutboxes: o.AppOutboxes, redactor: o.Redactor, auditLog: o.AuditLog,
+		alerts: o.Alerts, flow: o.flow, then: o.then, appOutboxes: o.AppOutboxes, redactor: o.Redactor, auditLog: o.AuditLog,
 		version: o.Version, issues: o.Issues, demo: o.Demo, trace: o.Trace, now: o.Now, log: o.Logger,
 	}
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = c.readOnly, c.service() != nil, o.Commands != nil
@@ -91,48 +91,58 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 	settings := &settingsPage{p.common, o.Limits, o.Peers, newCache[*templates.Plan](planAge)}
 	p.settings = settings
 	list := []route{
-		{pattern: "/", action: auth.View, lasting: true, load: overview.load},
-		{pattern: "/tasks", action: auth.View, lasting: true, load: tasks.load},
-		{pattern: "/tasks/{id}/compare", action: auth.View, lasting: true, load: task.loadCompare}, // before /tasks/*
-		{pattern: "/tasks/*", action: auth.View, lasting: true, load: task.load},
+		{pattern: "/", action: auth.View, load: overview.load},
+		{pattern: "/tasks", action: auth.View, load: tasks.load},
+		{pattern: "/tasks/{id}/compare", action: auth.View, load: task.loadCompare}, // before /tasks/*
+		{pattern: "/tasks/*", action: auth.View, load: task.load},
 		{pattern: templates.TypesPath, action: auth.View, load: types.load},
 		{pattern: templates.TypesPath + "/*", action: auth.View, load: types.loadType},
-		{pattern: templates.WorkflowsPath, action: auth.View, lasting: true, load: workflows.load},
-		{pattern: templates.WorkflowsPath + "/*", action: auth.View, lasting: true, load: workflows.loadWorkflow},
-		{pattern: templates.SchedulesPath, action: auth.View, lasting: true, load: (&schedulesPage{p.common, newCache[schedules.Result](schedulesAge), p.beats}).load},
-		{pattern: "/views", action: auth.View, lasting: true, load: p.views.load},
-		{pattern: "/failures", action: auth.View, lasting: true, load: p.failing.load},
-		{pattern: "/failures/{id}", action: auth.View, lasting: true, load: p.failing.loadGroup},
+		{pattern: templates.WorkflowsPath, action: auth.View, load: workflows.load},
+		{pattern: templates.WorkflowsPath + "/*", action: auth.View, load: workflows.loadWorkflow},
+		{pattern: templates.SchedulesPath, action: auth.View, load: (&schedulesPage{p.common, newCache[schedules.Result](schedulesAge), p.beats}).load},
+		{pattern: "/views", action: auth.View, load: p.views.load},
+		{pattern: "/failures", action: auth.View, load: p.failing.load},
+		{pattern: "/failures/{id}", action: auth.View, load: p.failing.loadGroup},
 		{pattern: "/duplicates", action: auth.ReadPayload, load: repeated.load},
-		{pattern: "/duplicates/rules", action: auth.ReadPayload, load: repeated.loadRules},
+		{pattern: "/duplicates/rules", action: auth.ReadPayload, onlyNow: "Excluded fields are kept as they are now, with when each was saved.", load: repeated.loadRules},
 		{pattern: "/duplicates/*", action: auth.ReadPayload, load: repeated.loadGroup},
-		{pattern: templates.AboutPath, action: auth.View, load: (&aboutPage{p.common}).load},
-		{pattern: "/workers", action: auth.View, lasting: true, load: workers.load},
-		{pattern: "/workers/*", action: auth.View, lasting: true, load: workers.loadWorker, visit: workers.visit},
+		{pattern: templates.AboutPath, action: auth.View, onlyNow: "This page describes Umbel, and nothing that changes.", load: (&aboutPage{p.common}).load},
+		{pattern: "/workers", action: auth.View, load: workers.load},
+		{pattern: "/workers/*", action: auth.View, load: workers.loadWorker, visit: workers.visit},
 	}
 	if p.trace == nil { // which says how it is served nowhere
-		list = append(list, route{pattern: "/settings", action: auth.View, load: settings.load})
+		list = append(list, route{pattern: "/settings", action: auth.View, onlyNow: "These are Umbel’s own settings and health, which are kept as they are now.", load: settings.load})
 	}
 	if p.appOutboxes != nil {
 		app := &appOutboxPages{p.common, newCache[appRows](appOutboxAge), newCache[[]history.OutboxSample](chartAge)}
 		app.rows.most = appOutboxMost
-		list = append(list, route{pattern: appOutboxPath, action: auth.View, load: app.load}, route{pattern: appDeadPath, action: auth.View, load: app.loadDead})
+		const why = "The tables of an application are read as they are now; its charts reach back a week."
+		list = append(list,
+			route{pattern: appOutboxPath, action: auth.View, onlyNow: why, load: app.load},
+			route{pattern: appDeadPath, action: auth.View, onlyNow: why, load: app.loadDead})
 	}
 	if p.alerts != nil {
-		list = append(list, route{pattern: "/alerts", action: auth.View, lasting: true, load: (&alertPages{p.common}).load})
+		list = append(list, route{pattern: "/alerts", action: auth.View, load: (&alertPages{p.common}).load})
+	}
+	if p.commands != nil || p.then != nil {
+		list = append(list,
+			route{pattern: "/queues", action: auth.View, load: queues.load},
+			route{pattern: "/queues/*", action: auth.View, load: queues.loadQueue})
 	}
 	if p.commands == nil {
 		return list
 	}
 	outbox := &outboxPages{p.common}
 	audit := &auditPage{p.common, newCache[int64](auditAge)}
-	list = append([]route{{pattern: templates.IdempotencyPath, action: auth.View, load: p.audits.load, visit: p.audits.visit}}, list...) // before /workers/*
+	list = append([]route{{
+		pattern: templates.IdempotencyPath, action: auth.View, onlyNow: "Settings of workers are inspected as they are now.",
+		load: p.audits.load, visit: p.audits.visit,
+	}}, list...) // before /workers/*
+	const commands = "A command is kept as it is now, with when it was created, sent and answered."
 	return append(list,
-		route{pattern: "/queues", action: auth.View, load: queues.load},
-		route{pattern: "/queues/*", action: auth.View, load: queues.loadQueue},
-		route{pattern: "/locks", action: auth.ReadPayload, load: (&locksPage{p.common}).load},
-		route{pattern: "/outbox", action: auth.View, load: outbox.load},
-		route{pattern: "/outbox/audit", action: auth.ReadAudit, load: audit.load},
-		route{pattern: "/outbox/{request}", action: auth.View, load: outbox.loadRequest},
+		route{pattern: "/locks", action: auth.ReadPayload, onlyNow: "Locks are read from Redis as they are now.", load: (&locksPage{p.common}).load},
+		route{pattern: "/outbox", action: auth.View, onlyNow: commands, load: outbox.load},
+		route{pattern: "/outbox/audit", action: auth.ReadAudit, onlyNow: "The audit log never changes: it says when each record was made.", load: audit.load},
+		route{pattern: "/outbox/{request}", action: auth.View, onlyNow: commands, load: outbox.loadRequest},
 	)
 }

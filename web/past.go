@@ -110,9 +110,9 @@ func (p *pages) servePast(w http.ResponseWriter, r *http.Request, rt route) {
 			Back: now.Href, BackText: now.Text,
 		}})
 		return
-	case !rt.lasting:
+	case !rt.lasting():
 		then.notLoaded(w, r, &problem{http.StatusBadRequest, templates.Problem{
-			Title: "Known only as it is now", Message: "Umbel does not keep how this page was.",
+			Title: "Known only as it is now", Message: rt.onlyNow, Back: now.Href, BackText: "This page now",
 		}})
 		return
 	}
@@ -145,7 +145,7 @@ func (p *pages) asOf(ctx context.Context, at time.Time, path string) (*pages, er
 	}
 	o := p.times.o
 	o.Backend, o.Now = p.times.backend(past, !p.audience.Payload), past.Instant
-	o.Commands, o.AppOutboxes, o.Peers, o.ReadOnly = nil, nil, nil, true
+	o.Commands, o.AppOutboxes, o.Peers, o.ReadOnly, o.then = nil, nil, nil, true, past
 	then := newPages(o, p.audience, p.urls, nil, func() {})
 	then.signedIn, then.urls.HasCommands = p.signedIn, p.urls.HasCommands
 	link := func(to time.Time) string {

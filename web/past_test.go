@@ -26,6 +26,7 @@ func (pastSource) Restored() bool { return true }
 func withPast(t *testing.T, o *web.Options) {
 	t.Helper()
 	b := newSavedBackend(t, t.TempDir(), history.RetentionRules{})
+	recordQueues(t, b.history)
 	o.Now = func() time.Time { return time.UnixMicro(noon).Add(time.Hour).UTC() }
 	r, err := view.New(pastSource{b}, b.history, o.Now)
 	if err != nil {
@@ -89,11 +90,11 @@ func TestPagesShowTimesPast(t *testing.T) {
 			t.Errorf("%s: status %d without %q", query, w.Code, want)
 		}
 	}
-	for _, path := range []string{"/ops/duplicates?", "/ops/settings?"} {
+	for _, path := range []string{"/ops/about?", "/ops/settings?"} {
 		if w := visit(t, h, strings.TrimSuffix(path, "?")); strings.Contains(w.Body.String(), "look-back") {
 			t.Errorf("%s offers to look back", path)
 		}
-		if w := visit(t, h, path+after(then)); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "does not keep how this page was") {
+		if w := visit(t, h, path+after(then)); w.Code != http.StatusBadRequest || !strings.Contains(w.Body.String(), "Known only as it is now") {
 			t.Errorf("%s then: status %d", path, w.Code)
 		}
 	}
@@ -171,7 +172,7 @@ func TestTheAPIAnswersForTimesPast(t *testing.T) {
 	for path, want := range map[string]string{
 		"/api/v1/tasks?at=soon":                         "At must be a time such as",
 		"/api/v1/workers?at=2030-01-01T00:00:00Z":       "At is in the future.",
-		"/api/v1/duplicates?" + after(time.Second):      "known only as it is now",
+		"/api/v1/views?" + after(time.Second):           "are kept as they are now. Leave out at.",
 		"/api/v1/tasks/task-29?" + after(5*time.Second): "",
 	} {
 		if w := visit(t, all, path); w.Code < 400 || w.Code >= 500 || !strings.Contains(w.Body.String(), want) {

@@ -8,6 +8,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/auth"
@@ -40,17 +41,31 @@ func (p *queuePages) next(ctx context.Context, queue string) command.WaitingMess
 	return m
 }
 
+// snapshot returns the queues as they were polled last, or as they were at the instant.
+func (p *queuePages) snapshot(ctx context.Context) (queues.Snapshot, error) {
+	if p.then != nil {
+		return p.then.Queues(ctx)
+	}
+	return p.commands.Queues.Snapshot(), nil
+}
+
 // load lists queues.
-func (p *queuePages) load(_ context.Context, a address) (page, error) {
+func (p *queuePages) load(ctx context.Context, a address) (page, error) {
 	all := a.query.Get(paramHidden) == "true"
-	s := p.commands.Queues.Snapshot()
-	v := templates.Queues{All: all, Poll: s}
+	s, err := p.snapshot(ctx)
+	if err != nil {
+		return page{}, err
+	}
+	v := templates.Queues{All: all, Poll: s, Then: p.then != nil}
+	if v.Then {
+		v.Sent = p.then.WaitingTasks()
+	}
 	for _, q := range s.Queues {
 		if q.Hidden {
 			v.Hidden++
 		}
 		if all || !q.Hidden {
-			v.Queues = append(v.Queues, templates.Queue{Queue: q, Depths: depths(q.Depths, s.At, trendPoints)})
+			v.Queues = append(v.Queues, p.shown(q, s, trendPoints))
 		}
 	}
 	pg := page{
@@ -60,6 +75,19 @@ func (p *queuePages) load(_ context.Context, a address) (page, error) {
 		pg.url += "?" + paramHidden + "=true"
 	}
 	return pg, nil
+}
+
+// shown is a queue with its chart, of the hour before the poll or the instant.
+func (p *queuePages) shown(q queues.Queue, s queues.Snapshot, points int) templates.Queue {
+	return templates.Queue{Queue: q, Then: p.then != nil, Depths: depths(q.Depths, p.end(s), points)}
+}
+
+// end is where charts end.
+func (p *queuePages) end(s queues.Snapshot) time.Time {
+	if p.then != nil {
+		return p.then.Instant()
+	}
+	return s.At
 }
 
 // depths places the depths of the hour before a moment. The deepest of each step stands for it, so that no peak is
@@ -85,36 +113,49 @@ func depths(list []queues.Point, at time.Time, points int) []templates.Depth {
 // loadQueue shows one queue.
 func (p *queuePages) loadQueue(ctx context.Context, a address) (page, error) {
 	name := a.name
-	s := p.commands.Queues.Snapshot()
-	i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == name })
-	if i < 0 {
-		return page{}, unknown(p.unknownQueue(name))
-	}
-	found, err := p.backend.Tasks(ctx, history.TaskRequest{
-		Query: lang.New(lang.Equal(lang.Queue, name)), Limit: queueTasks, Now: p.now(),
-	})
+	s, err := p.snapshot(ctx)
 	if err != nil {
 		return page{}, err
 	}
-	return page{
-		url: templates.QueuePath(name), title: name, section: templates.SectionQueues,
-		view: templates.QueuePage{
-			Queue: templates.Queue{Queue: s.Queues[i], Depths: depths(s.Queues[i].Depths, s.At, depthPoints)}, Poll: s, Waiting: p.next(ctx, name), Tasks: found.Tasks,
-			Marks: p.marks(ctx, s.At.Add(-hourSeconds*time.Second), s.At),
-		},
-	}, nil
+	v := templates.QueuePage{Poll: s}
+	if p.then != nil {
+		v.Sent = p.then.WaitingTasks()[name]
+	}
+	i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == name })
+	if i < 0 {
+		return page{}, unknown(p.unknownQueue(name, s.Queues))
+	}
+	of := lang.New(lang.Equal(lang.Queue, name))
+	found, err := p.backend.Tasks(ctx, history.TaskRequest{Query: of, Limit: queueTasks, Now: p.now()})
+	if err != nil {
+		return page{}, err
+	}
+	v.Queue, v.Tasks, v.End = p.shown(s.Queues[i], s, depthPoints), found.Tasks, p.end(s)
+	if v.Marks = p.marks(ctx, v.End.Add(-hourSeconds*time.Second), v.End); p.then == nil {
+		v.Waiting = p.next(ctx, name)
+	} else if v.Sent > 0 {
+		waiting := history.TaskRequest{Query: of.And(lang.New(lang.Equal(lang.State, string(state.Pending)))), Limit: queuePeek, Now: p.now()}
+		if found, err = p.backend.Tasks(ctx, waiting); err != nil {
+			return page{}, err
+		}
+		v.NotReceived = found.Tasks
+	}
+	return page{url: templates.QueuePath(name), title: name, section: templates.SectionQueues, view: v}, nil
 }
 
 // unknownQueue proposes a queue of nearly the same name.
-func (p *queuePages) unknownQueue(name string) templates.Problem {
+func (p *queuePages) unknownQueue(name string, known []queues.Queue) templates.Problem {
 	v := templates.Problem{
 		Title: "Unknown queue",
 		Message: "No queue named " + name + " is known: no worker consumes from it, no event mentions it, and the broker does not " +
 			"list it.",
 		Back: p.urls.Prefix + "/queues", BackText: "All queues",
 	}
+	if p.then != nil {
+		v.Message = "No queue named " + name + " was known then, or what was known is not kept."
+	}
 	var names []string
-	for _, q := range p.commands.Queues.Snapshot().Queues {
+	for _, q := range known {
 		names = append(names, q.Name)
 	}
 	if near := lang.Nearest(name, names); near != "" {

@@ -106,6 +106,7 @@ type Options struct {
 	Logger   *slog.Logger     // nil discards
 
 	flow *flow.Reader // of New, nil of a trace
+	then *view.Past   // of pages of an instant, nil for now
 }
 
 // Handler serves the dashboard. Requests are answered with and without the prefix, so that it works

@@ -41,6 +41,7 @@ type Past struct {
 	rates    Rates
 	doubts   []string
 	groups   groupsThen
+	calls    callsThen
 	lacks    []string // those about events
 }
 

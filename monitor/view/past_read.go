@@ -82,14 +82,18 @@ func (p *Past) taskEvents(ctx context.Context, id string) (state.Task, []state.T
 // Tasks returns a page of the tasks as they were. Those of which nothing was received later are in the store as they were;
 // the others are merged with them.
 func (p *Past) Tasks(ctx context.Context, q history.TaskRequest) (history.TaskPage, error) {
+	return p.tasks(ctx, q, p.divided)
+}
+
+func (p *Past) tasks(ctx context.Context, q history.TaskRequest, divided []state.Task) (history.TaskPage, error) {
 	q.Limit, q.Until, q.Now = min(max(q.Limit, 1), maxPage), p.at, p.Instant()
 	var err error
 	if q.Query, err = ResolveCauses(ctx, p, p.resolve(q.Query), q.Now); err != nil {
 		return history.TaskPage{}, err
 	}
 	l := newList(q)
-	for i := range p.divided {
-		l.add(&p.divided[i])
+	for i := range divided {
+		l.add(&divided[i])
 	}
 	rest := q
 	if q.From == nil && q.Sort == (query.Sort{}) && !q.Newer && p.snapshot.Clock != 0 {
@@ -128,16 +132,6 @@ func (p *Past) Count(_ context.Context, q query.Query) (history.Count, error) {
 		return history.Count{}, ErrNotPast
 	}
 	return history.Count{N: p.counts.Tasks, Exact: p.whole}, nil
-}
-
-// Duplicates returns ErrNotPast.
-func (p *Past) Duplicates(context.Context, history.DuplicateRequest) (DuplicatePage, error) {
-	return DuplicatePage{}, ErrNotPast
-}
-
-// DuplicateGroup returns ErrNotPast.
-func (p *Past) DuplicateGroup(context.Context, history.DuplicateKey, int) (DuplicateGroup, error) {
-	return DuplicateGroup{}, ErrNotPast
 }
 
 // History returns the history, whose rollups end before the span that the instant divides.

@@ -66,6 +66,9 @@ type Store interface {
 	history.TaskReader
 	history.PastReader
 	History
+
+	// AlertRecords calls f with every record of the log of minutes, as history.Alerts does.
+	AlertRecords(ctx context.Context, from time.Time, f func(record []byte) error) error
 }
 
 // Source is the cluster that a Reader reads: an ingest.Ingester.

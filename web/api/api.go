@@ -83,6 +83,7 @@ type Options struct {
 
 	traces *fair.Slots // of New
 	at     time.Time   // instant as of which to answer, zero is now
+	then   *view.Past  // at that instant
 }
 
 // api handles requests. It is safe for concurrent use.
@@ -90,6 +91,7 @@ type api struct {
 	backend  Backend
 	commands *command.Service  // nil if there are none
 	at       time.Time         // instant as of which to answer, zero is now
+	then     *view.Past        // at that instant
 	alerts   *evaluate.Service // nil if there are none
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
@@ -127,7 +129,7 @@ func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 	a := &api{
 		backend: o.Backend, commands: o.Commands, alerts: o.Alerts, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
 		challenge: o.Challenge, prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
-		hides: hides, past: o.Past, pasts: o.Pasts, traces: o.traces, at: o.at, version: o.Version, auditLog: o.AuditLog, redactor: o.Redactor, flow: o.Flow,
+		hides: hides, past: o.Past, pasts: o.Pasts, traces: o.traces, at: o.at, then: o.then, version: o.Version, auditLog: o.AuditLog, redactor: o.Redactor, flow: o.Flow,
 	}
 	if a.redactor == nil {
 		a.redactor = redact.Default()

@@ -91,9 +91,9 @@ type NamedTasks struct {
 
 // Duplicates is a page of the list of groups.
 type Duplicates struct {
-	Items []Duplicate    `json:"items" nullable:"false"`
-	Next  *string        `json:"next" doc:"Cursor of the next page; null on the last page."`
-	Stats DuplicateStats `json:"stats" doc:"Summary of all groups, up to 10 s old."`
+	Items []Duplicate     `json:"items" nullable:"false"`
+	Next  *string         `json:"next" doc:"Cursor of the next page; null on the last page."`
+	Stats *DuplicateStats `json:"stats" doc:"Summary of all groups, up to 10 s old; null as of an instant."`
 }
 
 func (a *api) fromDuplicates(groups []view.DuplicateGroup) []Duplicate {
@@ -172,7 +172,10 @@ func (a *api) duplicates(ctx context.Context, r *listDuplicates) (*response[Dupl
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	l := Duplicates{Items: a.fromDuplicates(page.Groups), Stats: fromDuplicateStats(page.Stats)}
+	l := Duplicates{Items: a.fromDuplicates(page.Groups)}
+	if a.then == nil {
+		l.Stats = new(fromDuplicateStats(page.Stats))
+	}
 	if page.Next != nil {
 		l.Next = new(query.EncodeDuplicate(*page.Next, q.Most))
 	}

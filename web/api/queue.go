@@ -18,7 +18,7 @@ import (
 
 // Queues are the queues of the broker, as last polled. Null means unknown.
 type Queues struct {
-	At       Time       `json:"at" doc:"When the queues were last polled; null if not yet."`
+	At       Time       `json:"at" doc:"When the queues were last polled; null if not yet. As of an instant, when their depths were recorded, once a minute; null if they were not."`
 	Source   *string    `json:"source" doc:"How the depths were read." example:"management API"`
 	Error    *string    `json:"error" doc:"Why the last poll failed."`
 	Warnings []string   `json:"warnings" nullable:"false" doc:"Warnings about the queues as a whole; the broker and each queue have their own."`
@@ -177,7 +177,7 @@ func fromWaiting(m command.WaitingMessage) Waiting {
 
 // registerQueues adds the operations on queues.
 func (a *api) registerQueues(h huma.API) {
-	if a.commands == nil {
+	if a.commands == nil && a.then == nil {
 		return
 	}
 	huma.Register(h, operation(h, auth.View, "list-queues", "/queues", "List queues"), a.queues)
@@ -199,8 +199,19 @@ func (a *api) registerQueues(h huma.API) {
 	})
 }
 
-func (a *api) queues(_ context.Context, r *listQueues) (*response[Queues], error) {
-	s := a.commands.Queues.Snapshot()
+// snapshot returns the queues as they were polled last, or as they were at the instant.
+func (a *api) snapshot(ctx context.Context) (queues.Snapshot, error) {
+	if a.then != nil {
+		return a.then.Queues(ctx)
+	}
+	return a.commands.Queues.Snapshot(), nil
+}
+
+func (a *api) queues(ctx context.Context, r *listQueues) (*response[Queues], error) {
+	s, err := a.snapshot(ctx)
+	if err != nil {
+		return nil, a.failed(ctx, err)
+	}
 	body := Queues{
 		At: timeOf(s.At), Source: text(s.Source), Error: text(s.Error), Warnings: append([]string{}, s.Warnings...),
 		Broker: fromBrokerInfo(s.Broker),
@@ -215,7 +226,10 @@ func (a *api) queues(_ context.Context, r *listQueues) (*response[Queues], error
 }
 
 func (a *api) queue(ctx context.Context, r *queueInput) (*response[QueueDetail], error) {
-	s := a.commands.Queues.Snapshot()
+	s, err := a.snapshot(ctx)
+	if err != nil {
+		return nil, a.failed(ctx, err)
+	}
 	i := slices.IndexFunc(s.Queues, func(q queues.Queue) bool { return q.Name == r.Name })
 	if i < 0 {
 		names := mapSlice(s.Queues, func(q queues.Queue) string { return q.Name })
@@ -232,7 +246,10 @@ func (a *api) queue(ctx context.Context, r *queueInput) (*response[QueueDetail],
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	waiting := command.WaitingMessages{Error: auth.Withheld().Message}
-	if !a.hides {
+	switch {
+	case a.then != nil:
+		waiting.Error = "Contents of queues are not kept."
+	case !a.hides:
 		waiting = a.commands.Peek(ctx, r.Name, r.Peek)
 	}
 	d.WaitingError = text(waiting.Error)
