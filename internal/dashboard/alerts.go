@@ -15,7 +15,7 @@ func (d *Dashboard) newAlerts(o Options, reader *view.Reader) (err error) {
 		alerts.Others, alerts.Outbox = d.peers, d.history
 	}
 	if d.commands.Relay != nil {
-		alerts.Wake = d.commands.Relay.Wake
+		alerts.Wake, alerts.Sent = d.commands.Relay.Wake, d.commands.Relay.Changed
 	}
 	d.alerts, err = evaluate.New(alerts)
 	return err

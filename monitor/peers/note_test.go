@@ -21,6 +21,13 @@ func TestALeaderLeavesItsNote(t *testing.T) {
 		two.Note("of one that follows")
 		one.Note("first")
 		pass(3 * time.Second)
+		one.Note("second")
+		synctest.Wait() // no time passes
+		if got := two.Noted(); got != "second" {
+			t.Errorf("note %q before the next announcement, want the new one", got)
+		}
+		one.Note("first")
+		synctest.Wait()
 		if got := two.Noted(); got != "first" || one.Noted() != "" {
 			t.Errorf("notes %q and %q, want that of the leader alone", got, one.Noted())
 		}

@@ -52,6 +52,8 @@ type Peers struct {
 	note    string        // for those that may lead after this process
 	noted   string        // by the last that led before it
 	changed chan struct{} // closed at the next change of status
+
+	tell chan struct{} // holds a token when the note has changed
 }
 
 // New starts nothing.
@@ -65,6 +67,7 @@ func New(o Options) *Peers {
 		host:    o.Host,
 		log:     o.Logger,
 		changed: make(chan struct{}),
+		tell:    make(chan struct{}, 1),
 	}
 	if p.host == "" {
 		p.host, _ = os.Hostname()
@@ -86,12 +89,21 @@ func New(o Options) *Peers {
 // Leads reports whether this process asks the workers.
 func (p *Peers) Leads() bool { return p.Status().Asks() }
 
-// Note sets what this process, while it leads, tells the others for when one of them leads. Longer than MaxNote it tells nothing.
+// Note sets what this process, while it leads, tells the others for when one of them leads, and tells it at once. Longer than
+// MaxNote it tells nothing.
 func (p *Peers) Note(note string) {
+	if len(note) > MaxNote {
+		note = ""
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.note = note; len(note) > MaxNote {
-		p.note = ""
+	if note == p.note {
+		return
+	}
+	p.note = note
+	select {
+	case p.tell <- struct{}{}:
+	default: // it will be told anyway
 	}
 }
 
@@ -209,6 +221,10 @@ func (p *Peers) talk(ctx context.Context, g *group, conn broker.PeerConn) error 
 			return context.Cause(running)
 		case m := <-received:
 			g.receive(m, time.Now())
+		case <-p.tell:
+			if g.process.Held() {
+				g.send(time.Now(), nil)
+			}
 		case now := <-ticker.C:
 			g.tick(now)
 		}

@@ -38,6 +38,8 @@ type Options struct {
 	// has been sent.
 	Others Others
 	Outbox history.CommandReader
+	// Sent returns a channel that is closed when the outbox has recorded that something was sent; nil looks every two seconds.
+	Sent func() <-chan struct{}
 	// Wake is called after notifications were enqueued; nil sends none.
 	Wake func()
 	// Receivers are those that rules may name.
@@ -57,6 +59,7 @@ type Service struct {
 	last    int64              // end of the last record, µs; used by Tick alone
 	led     bool               // this process told of alerts at the last record; used by Tick alone
 	unsent  bool               // notifications wait to be sent; used by Tick alone
+	sent    <-chan struct{}    // closed when one may not anymore, nil if that is not told; used by Tick alone
 	testing chan struct{}      // holds a token while a backtest runs
 
 	mu      sync.Mutex // guards what is below
@@ -102,12 +105,23 @@ func (s *Service) Run(ctx context.Context) error {
 				s.logNote(ctx)
 			}
 			continue
+		case <-s.outcome():
+			s.logNote(ctx)
+			continue
 		case <-ticker.C:
 		}
 		if err := s.Tick(ctx); err != nil && ctx.Err() == nil {
 			s.o.Logger.ErrorContext(ctx, "alerts not judged", "error", err)
 		}
 	}
+}
+
+// outcome returns a channel that is closed when a notification may have been sent, nil if none waits.
+func (s *Service) outcome() <-chan struct{} {
+	if !s.unsent {
+		return nil
+	}
+	return s.sent
 }
 
 // Tick writes one record and judges the rules by it. After an error, the same record is tried again at the next one. It must

@@ -34,6 +34,7 @@ type world struct {
 	now    time.Time
 	next   *alert.Record
 	others peers
+	sent   chan struct{} // closed when the outbox has recorded that something was sent
 	*evaluate.Service
 	brittle *brittle
 }
@@ -80,7 +81,7 @@ func newWorld(t *testing.T) *world {
 			t.Error(err)
 		}
 	})
-	w := &world{T: t, DB: db, now: begin()}
+	w := &world{T: t, DB: db, now: begin(), sent: make(chan struct{})}
 	w.restart()
 	return w
 }
@@ -99,7 +100,7 @@ func (w *world) restart() {
 			}
 			return history.Count{}, errors.New("the search took too long")
 		},
-		Others: &w.others, Outbox: w.DB, Now: func() time.Time { return w.now },
+		Others: &w.others, Outbox: w.DB, Sent: func() <-chan struct{} { return w.sent }, Now: func() time.Time { return w.now },
 	})
 	if err != nil {
 		w.Fatal(err)

@@ -16,7 +16,7 @@ import (
 const (
 	// noteVersion begins a note, which goes on with the keys of firings.
 	noteVersion = "alerts-1"
-	// noteInterval is how often a note is written anew while notifications wait to be sent.
+	// noteInterval is how often a note is written anew while notifications wait to be sent, and nobody says when one was.
 	noteInterval = 2 * time.Second
 )
 
@@ -59,6 +59,9 @@ func (s *Service) note(ctx context.Context) error {
 	s.unsent = false
 	if s.o.Others == nil || s.o.Outbox == nil || !s.Tells() {
 		return nil
+	}
+	if s.o.Sent != nil {
+		s.sent = s.o.Sent() // before the outbox is read, so that no outcome goes unseen
 	}
 	waiting, err := command.UnsentNotifications(ctx, s.o.Outbox)
 	if err != nil {

@@ -1,7 +1,11 @@
 package evaluate_test
 
 import (
+	"context"
+	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -87,6 +91,33 @@ func TestANewLeaderDoesNotRepeatWhatWasTold(t *testing.T) {
 	p.two.expectTold(t, "while it fires")
 	p.takeOver(t, 0, 5)
 	p.two.expectTold(t, "after it ended and began again", "Resolved: Failures", "Firing: Failures")
+}
+
+// TestTheOthersLearnAtOnceWhatWasSent has the leader be killed right after it recorded that a notification was sent.
+func TestTheOthersLearnAtOnceWhatWasSent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		p := newPair(t)
+		p.tick(t, 5)
+		ctx, kill := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = p.one.Service.Run(ctx) })
+		synctest.Wait()
+		if words := strings.Fields(p.one.others.note); len(words) != 1 {
+			t.Fatalf("the note before anything is sent: %q", words)
+		}
+		began := time.Now()
+		p.one.send(t)
+		close(p.one.sent)
+		synctest.Wait()
+		kill()
+		running.Wait()
+		if words := strings.Fields(p.one.others.note); len(words) != 2 || !time.Now().Equal(began) {
+			t.Errorf("the note %v after a notification was recorded as sent: %q, want its firing at once", time.Since(began), words)
+		}
+		p.takeOver(t, 5, 5)
+		p.two.expectTold(t, "the second")
+	})
 }
 
 // TestANewLeaderTellsWhatWasNotSent has the leader crash between the decision and the sending.
