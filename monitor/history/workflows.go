@@ -24,6 +24,8 @@ type WorkflowRequest struct {
 	// Begun selects those of which a task with that root was received by then, µs since 1970 UTC; 0 is all. It leaves out
 	// what was sent more than a minute later by the clock of the sender. The summaries are those of now.
 	Begun int64
+	// Roots selects those with one of these roots, at most 500; nil is all.
+	Roots []string
 }
 
 // WorkflowPage is a page of the list.

@@ -12,7 +12,7 @@ import (
 // Workflow returns the tasks of a root as they were, or history.ErrNotFound if none was known. Of more than workflow.MaxTasks
 // it returns those that changed first.
 func (p *Past) Workflow(ctx context.Context, root string) (workflow.Workflow, error) {
-	l := workflowTasks{ids: make(map[string]bool)}
+	l := workflowTasks{offsets: workflow.Offsets(p.cluster.Workers()), ids: make(map[string]bool)}
 	add := func(t *state.Task) {
 		if l.ids[t.ID] || t.ID != root && (t.RootID == nil || *t.RootID != root) {
 			return

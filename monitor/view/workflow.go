@@ -72,9 +72,3 @@ func (l *workflowTasks) addFresh(c state.View, ids []string) {
 		}
 	}
 }
-
-// Workflows returns a page of the list of workflows. Tasks that are not saved yet do not count.
-func (r *Reader) Workflows(ctx context.Context, q history.WorkflowRequest) (history.WorkflowPage, error) {
-	q.Limit = min(max(q.Limit, 1), maxPage)
-	return r.store.Workflows(ctx, q)
-}

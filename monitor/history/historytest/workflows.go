@@ -60,6 +60,10 @@ func (c storeTest) expectWorkflows(tasks []state.Task) {
 		c.Fatalf("workflows (-want +got):\n%s", diff)
 	}
 	for root := range want {
+		page, err := c.Workflows(c.Context(), history.WorkflowRequest{Roots: []string{"none", root}, Limit: 3})
+		if err != nil || len(page.Workflows) != 1 || page.Workflows[0].Root != root || page.Next != 0 {
+			c.Fatalf("workflows with root %s: %+v, %v", root, page, err)
+		}
 		var ids, wantIDs []string
 		n, err := c.WorkflowTasks(c.Context(), root, 1_000, func(id string, _ []byte) error { ids = append(ids, id); return nil })
 		for i := range tasks {

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -22,6 +23,12 @@ func (d *DB) Workflows(ctx context.Context, r history.WorkflowRequest) (page his
 	}
 	if r.Before != 0 {
 		where, args = where+` AND workflow < ?`, append(args, r.Before)
+	}
+	if r.Roots != nil {
+		where += ` AND root IN (NULL` + strings.Repeat(`, ?`, len(r.Roots)) + `)`
+		for _, root := range r.Roots {
+			args = append(args, idValue(root))
+		}
 	}
 	if r.Begun != 0 {
 		where += ` AND ifnull(first, 0) <= ?
