@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -19,6 +20,7 @@ type metricsFlags struct {
 	PurgeOfflineWorkers age           `env:"UMBEL_PURGE_OFFLINE_WORKERS" placeholder:"AGE" help:"When series of an offline worker go from /metrics. By default, when the worker is forgotten."`
 	QueueDrain          time.Duration `env:"UMBEL_QUEUE_DRAIN" default:"1m" placeholder:"DURATION" help:"Time within which the workers that /metrics says are needed empty a queue."`
 	OTLPEndpoint        string        `name:"otlp-endpoint" env:"UMBEL_OTLP_ENDPOINT" placeholder:"URL" help:"Send each attempt at a task that ends to an OpenTelemetry collector, as a span: OTLP over HTTP, such as http://collector:4318."`
+	OTLPHeaders         []string      `name:"otlp-header" sep:"none" placeholder:"NAME=VALUE" help:"Header of each request to the collector; can be repeated. OTEL_EXPORTER_OTLP_HEADERS holds a list of them, which no list of processes shows."`
 }
 
 // metrics sets what the flags say.
@@ -33,6 +35,10 @@ func (f *metricsFlags) metrics(o *dashboard.Options) error {
 	}
 	if _, err := otlp.Endpoint(f.OTLPEndpoint); err != nil {
 		return usageError{fmt.Errorf("--otlp-endpoint: %w", err)}
+	}
+	var err error
+	if o.OTLPHeaders, err = otlp.Headers(os.Getenv("OTEL_EXPORTER_OTLP_HEADERS"), f.OTLPHeaders); err != nil {
+		return usageError{fmt.Errorf("--otlp-header or OTEL_EXPORTER_OTLP_HEADERS: %w", err)}
 	}
 	return nil
 }

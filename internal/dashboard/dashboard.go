@@ -84,6 +84,7 @@ type Options struct {
 
 	// OTLPEndpoint is the URL of a collector to send spans to, as in otlp.Options; empty for none.
 	OTLPEndpoint string
+	OTLPHeaders  http.Header // of requests to it
 
 	Redact redact.Options
 

@@ -16,7 +16,7 @@ func (d *Dashboard) exportSpans(o Options, ingesting *ingest.Options) (err error
 		return nil
 	}
 	d.spans, err = otlp.New(otlp.Options{
-		Endpoint: o.OTLPEndpoint, Logger: o.Logger,
+		Endpoint: o.OTLPEndpoint, Headers: o.OTLPHeaders, Logger: o.Logger,
 		Task: func(ctx context.Context, id string) (state.Task, error) { return d.reader.Task(ctx, id) },
 		Offsets: func() (offsets map[string]int64) {
 			d.reader.View(func(c state.View) { offsets = workflow.Offsets(c.Workers()) })

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/url"
@@ -44,6 +45,7 @@ type End struct {
 type Options struct {
 	// Endpoint is the URL of a collector. Without a path, spans are sent to /v1/traces.
 	Endpoint string
+	Headers  http.Header // of each request, which may hold secrets
 	// Task returns a task, or history.ErrNotFound.
 	Task func(ctx context.Context, id string) (state.Task, error)
 	// Offsets returns how far the clocks of hosts are ahead of the local one, µs.
@@ -233,8 +235,11 @@ func (x *Exporter) post(ctx context.Context, body []byte) (after time.Duration, 
 	if err != nil {
 		return -1, err
 	}
+	maps.Copy(r.Header, x.options.Headers)
 	r.Header.Set("Content-Type", "application/json")
-	r.Header.Set("User-Agent", "umbel")
+	if r.Header.Get("User-Agent") == "" {
+		r.Header.Set("User-Agent", "umbel")
+	}
 	answer, err := x.client.Do(r)
 	if wrong, ok := errors.AsType[*url.Error](err); ok {
 		return 0, wrong.Err // without the URL, which may hold a password
