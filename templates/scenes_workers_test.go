@@ -9,6 +9,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/gossip"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -22,7 +23,19 @@ func workerScenes() map[string]scene {
 			Workers: workerRows()[1:2], All: knownWorkers(), Sort: "-failed", ByHost: "/ops/workers",
 			Sorts: workerSorts("failed"),
 		}},
-		"workers-unlike":   {layout(templates.SectionWorkers, "/workers?find=x"), templates.Workers{All: knownWorkers(), Find: "x", Actions: methods(), Sorts: workerSorts("name"), Duplicates: []string{"celery@a", "<b>"}}},
+		"workers-unlike": {layout(templates.SectionWorkers, "/workers?find=x"), templates.Workers{All: knownWorkers(), Find: "x", Actions: methods(), Sorts: workerSorts("name"), Duplicates: []string{"celery@a", "<b>"}}},
+		"workers-gossip": {layout(templates.SectionWorkers, "/workers"), templates.Workers{
+			Workers: workerRows()[:1], All: knownWorkers(), Sorts: workerSorts("name"), Gossip: &gossip.Report{
+				Compared: 6, Islands: [][]string{{"celery@a", "celery@b"}}, Deaf: []gossip.Deaf{
+					{Worker: "celery@c", Speaker: "celery@a", Since: noon - 60*second, Longer: true},
+					{Worker: "celery@c", Speaker: "celery@b", Since: noon - 30*second},
+					{Worker: evil, Speaker: "celery@a", Since: noon - 10*second},
+				},
+			},
+		}},
+		"workers-gossip-unknown": {dark(layout(templates.SectionWorkers, "/workers")), templates.Workers{
+			Workers: workerRows()[:1], All: knownWorkers(), Sorts: workerSorts("name"), Gossip: &gossip.Report{Compared: 2},
+		}},
 		"workers-none":     {down(layout(templates.SectionWorkers, "/workers")), templates.Workers{Actions: methods(), Sorts: workerSorts("name")}},
 		"workers-watching": {layout(templates.SectionWorkers, "/workers"), templates.Workers{Workers: workerRows()[:1], All: knownWorkers(), Find: "mail " + evil, Sorts: workerSorts("name")}},
 

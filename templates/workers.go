@@ -11,6 +11,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/gossip"
 )
 
 // WorkersPath is the address of the list of workers, below the prefix.
@@ -27,6 +28,7 @@ type Workers struct {
 	ByHost     string          // address of the list by host, empty if it is so
 	Actions    []Option        // methods for those that are chosen
 	Duplicates []string        // names that more than one worker has answered by
+	Gossip     *gossip.Report  // which workers hear each other, nil where that is not told
 }
 
 // Option is a value that may be chosen, with the words to show for it.

@@ -85,6 +85,9 @@ func (p *workerPages) load(ctx context.Context, a address) (page, error) {
 	}
 	v := templates.Workers{Find: q.Find, Sort: q.Sort, Actions: p.workerActions()}
 	rows := p.rows(ctx, &v)
+	if p.instant == nil && p.trace == nil {
+		v.Gossip = new(p.backend.Health().Gossip)
+	}
 	v.Workers = slices.DeleteFunc(rows, func(r workers.Row) bool { return !matches(r, q.Find) })
 	if q.Sort != "" {
 		workers.Sort(v.Workers, q.Sort)

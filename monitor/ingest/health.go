@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/gossip"
 	"github.com/umbelhq/umbel/state/loss"
 )
 
@@ -20,6 +21,8 @@ type Health struct {
 
 	MissingStarted int64      // task-started events that workers have sent and that were not received so far, at least
 	Gaps           []loss.Gap // where they are missing: the newest 200, by the time at which they were sent
+
+	Gossip gossip.Report // which workers hear each other, within the last seconds; not to be changed
 
 	Watermark  state.Watermark // within the last second; it stays while there is no connection
 	LateEvents uint64          // events that came after the watermark of their process had passed them

@@ -22,6 +22,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/gossip"
 	"github.com/umbelhq/umbel/state/loss"
 )
 
@@ -108,6 +109,9 @@ type Ingester struct {
 	latency       time.Duration
 	missed        missedEstimate
 	lost          loss.Detector
+	gossip        gossip.Detector
+	heard         gossip.Report // of the last gossipEvery
+	heardAt       time.Time
 	watermark     state.Watermark // as of the last tick
 	receipt       int64           // of the last event, µs
 	newest        int64           // timestamp of the newest event of this batch by the local clock, µs, 0 if it has none
@@ -293,6 +297,9 @@ func (in *Ingester) apply(e *state.Event) {
 	in.missed.add(e)
 	ch := in.cluster.Apply(e)
 	in.lost.Add(e, ch)
+	if ch.New {
+		in.gossip.Add(e)
+	}
 	in.rates.add(e, ch)
 	in.rollups.Add(e, ch)
 	in.queueCounters.add(e, ch)
@@ -345,6 +352,7 @@ func (in *Ingester) expire() {
 	in.rates.advance(in.clock.elapsed())
 	in.forgetWorkers(now)
 	in.purgeMetrics(now)
+	in.listen(now)
 	if connected {
 		in.rollups.MarkObserved(now)
 	} else {
@@ -355,6 +363,17 @@ func (in *Ingester) expire() {
 	if moved := in.moveWatermark(connected); moved || expired || in.rates.active() || concluded {
 		in.notify()
 	}
+}
+
+// gossipEvery is how often the clocks of workers are compared with each other.
+const gossipEvery = 5 * time.Second
+
+// listen compares which workers hear each other. mu is held.
+func (in *Ingester) listen(now time.Time) {
+	if since := now.Sub(in.heardAt); since >= 0 && since < gossipEvery {
+		return
+	}
+	in.heard, in.heardAt = in.gossip.Report(now.UnixMicro()), now
 }
 
 // forgetWorkers drops the workers whose retention has ended. mu is held.
@@ -378,6 +397,7 @@ func (in *Ingester) ForgetWorker(name string) bool {
 		return false
 	}
 	in.lost.Forget(name)
+	in.gossip.Forget(name)
 	in.notify()
 	return true
 }
@@ -414,6 +434,7 @@ func (in *Ingester) Health() Health {
 	waiting, unsaved, full := in.pending.events+in.pending.writingEvents, in.cluster.Unsaved(), in.full()
 	missed := in.missed.tasks
 	h.MissingStarted, h.Gaps = in.lost.Missing(), in.lost.Gaps()
+	h.Gossip = in.heard
 	h.Watermark, h.LateEvents = in.watermark, in.cluster.LateEvents()
 	in.mu.RUnlock()
 	kept := in.store.Health()

@@ -16,6 +16,7 @@ import (
 	"github.com/umbelhq/umbel/internal/testcluster"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/gossip"
 	"github.com/umbelhq/umbel/web/api"
 )
 
@@ -265,6 +266,7 @@ func TestOverview(t *testing.T) {
 			PendingEvents: 31, UnsavedTasks: 4, Backpressure: true,
 		},
 		Notices:        []string{"a file was set aside"},
+		Gossip:         gossip.Report{Islands: [][]string{{"celery@w1", "celery@w2"}}, Deaf: []gossip.Deaf{{Worker: "celery@w3", Speaker: "celery@w1", Since: start}}},
 		MissingStarted: 5,
 		Watermark: state.Watermark{
 			Micros: start, Bounded: true, Worker: "celery@w1", Behind: true, Within: 6_000_000, Workers: 2, Uncounted: 1, UncountedNames: []string{"celery@w3"},
@@ -290,6 +292,7 @@ func TestOverview(t *testing.T) {
 				"after": "2026-11-21T00:00:00.000000Z", "before": "2026-11-21T00:00:10.000000Z"}],
 			"watermark": {"complete_to": "2026-11-21T00:00:00.000000Z", "bounded": true, "worker": "celery@w1", "behind": true, "workers": 2,
 				"uncounted": 1, "uncounted_names": ["celery@w3"]}, "late_events": 4,
+			"gossip": {"islands": [["celery@w1", "celery@w2"]], "deaf": [{"worker": "celery@w3", "speaker": "celery@w1", "since": "2026-11-21T00:00:00.000000Z", "longer": false}]},
 			"broker": {
 				"url": "amqp://u:***@h//", "connected": false, "since": "2026-11-21T00:00:00.000000Z",
 				"last_event_at": null, "last_error": "connection refused", "next_try_at": "2026-11-21T00:00:00.000001Z",

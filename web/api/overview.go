@@ -8,6 +8,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/gossip"
 )
 
 // Overview summarizes the cluster.
@@ -52,8 +53,29 @@ type Health struct {
 	LatencySeconds float64           `json:"latency_seconds" doc:"Time from receiving the newest batch to applying it."`
 	MissingStarted Int               `json:"missing_started" doc:"Number of task-started events that workers have provably sent and that have not been received so far; there may be more."`
 	Gaps           []Gap             `json:"gaps" nullable:"false" doc:"Where they are missing, oldest first; the newest 200."`
+	Gossip         Gossip            `json:"gossip" doc:"Which workers hear each other's events, as their clocks tell. It is consistent with them, not proved; empty without gossip, and as of an instant."`
 	Watermark      Watermark         `json:"watermark"`
 	LateEvents     uint64            `json:"late_events" doc:"Events of workers that came after the watermark had passed them, since Umbel started; 0 while connections keep their order."`
+}
+
+// Gossip says which workers hear each other.
+type Gossip struct {
+	Islands [][]string `json:"islands" nullable:"false" doc:"Workers whose clocks advance together, two or more in each."`
+	Deaf    []Deaf     `json:"deaf" nullable:"false" doc:"Workers whose clocks stay behind what others sent long before: they do not hear these, or run without gossip."`
+}
+
+// Deaf is a worker that does not seem to hear another.
+type Deaf struct {
+	Worker  string `json:"worker"`
+	Speaker string `json:"speaker" doc:"Worker that it does not hear."`
+	Since   Time   `json:"since" doc:"When the first heartbeat that it has not heard was received."`
+	Longer  bool   `json:"longer" doc:"Whether it began before what is remembered."`
+}
+
+func fromGossip(r gossip.Report) Gossip {
+	d := Gossip{Islands: append([][]string{}, r.Islands...)}
+	d.Deaf = mapSlice(r.Deaf, func(v gossip.Deaf) Deaf { return Deaf{v.Worker, v.Speaker, Time(v.Since), v.Longer} })
+	return d
 }
 
 // Watermark says up to when all events of workers have been received, but for lost ones.
@@ -179,7 +201,7 @@ func fromHealth(h view.Health) Health {
 	d := Health{
 		Ready: h.Ready, Rejected: map[string]uint64{}, Messages: h.Messages, Events: h.Events,
 		LatencySeconds: h.Latency.Seconds(), MissingStarted: Int(h.MissingStarted), Gaps: mapSlice(h.Gaps, fromGap),
-		Watermark: fromWatermark(h.Watermark), LateEvents: h.LateEvents,
+		Gossip: fromGossip(h.Gossip), Watermark: fromWatermark(h.Watermark), LateEvents: h.LateEvents,
 		Broker: Broker{
 			URL: h.Broker.URL, Connected: h.Broker.Connected, Since: timeOf(h.Broker.Since),
 			LastEventAt: timeOf(h.Broker.LastEventAt), LastError: text(h.Broker.LastError),

@@ -25,8 +25,26 @@ const (
 
 // Generate returns the history of a seed.
 func Generate(seed uint64) *History {
+	g := newGenerator(seed)
+	return g.play()
+}
+
+// GenerateSplit returns a history with gossip, in which workers of different hosts do not hear each other from SplitAt on.
+func GenerateSplit(seed uint64) *History {
+	g := newGenerator(seed)
+	g.gossip, g.split = true, start+length/2
+	g.h.SplitAt = g.split
+	return g.play()
+}
+
+func newGenerator(seed uint64) *generator {
 	g := &generator{rng: rand.New(rand.NewPCG(seed, 0x9e3779b97f4a7c15)), h: &History{Skew: map[string]int64{}}}
 	g.setUp()
+	return g
+}
+
+func (g *generator) play() *History {
+	g.h.Gossip = g.gossip
 	for g.next() {
 	}
 	for i := range g.h.Events {
@@ -47,6 +65,7 @@ type generator struct {
 	plans     int
 	workers   []*worker
 	gossip    bool
+	split     int64 // from when on hosts do not hear each other, 0 if they do
 	reusePIDs bool
 	tasks     int
 	number    int // of executions

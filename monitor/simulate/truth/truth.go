@@ -25,6 +25,8 @@ type History struct {
 	Pings   []Ping           // by Sent
 	Skew    map[string]int64 // by name of host: how far its wall clock is ahead, µs
 	Workers []Life           // lives of workers, by Began
+	Gossip  bool             // workers hear each other
+	SplitAt int64            // from then on only those of one host; 0 is never
 
 	causes [][]int32 // direct ones of each instant
 	past   [][]uint64

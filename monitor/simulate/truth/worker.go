@@ -62,7 +62,7 @@ func (g *generator) beat(w *worker, born int) {
 	if g.gossip {
 		at, raw := e.report, e.Clock
 		for _, o := range g.workers {
-			if o == w {
+			if o == w || g.apart(o, w) {
 				continue
 			}
 			g.after(g.delay(), func() {
@@ -74,6 +74,11 @@ func (g *generator) beat(w *worker, born int) {
 		}
 	}
 	g.after(2*sec, func() { g.beat(w, born) })
+}
+
+// apart reports whether two workers do not hear each other.
+func (g *generator) apart(a, b *worker) bool {
+	return g.split != 0 && g.now >= g.split && a.host != b.host
 }
 
 // end ends the life of a worker. What it held is delivered again, as with late acknowledgement.
