@@ -76,7 +76,8 @@ func TestRetryDoesNotGuess(t *testing.T) {
 
 func TestRevokeIsAskedForOnce(t *testing.T) {
 	t.Parallel()
-	h, s := acting(t, newNamedBackend(t), web.Options{})
+	b := newNamedBackend(t)
+	h, s := acting(t, b, web.Options{})
 	page := visit(t, h, "/ops/act/task?action=revoke&id=waits").Body.String()
 	if !strings.Contains(page, "Revoke 1 task") || !strings.Contains(page, "billing.charge (1,)") {
 		t.Fatalf("preview of a revocation:\n%s", page)
@@ -102,6 +103,16 @@ func TestRevokeIsAskedForOnce(t *testing.T) {
 		if !strings.Contains(about, want) {
 			t.Errorf("page of the task has no %q", want)
 		}
+	}
+	if strings.Contains(about, "effect, consistent") {
+		t.Error("the diagram shows an effect before there is one")
+	}
+	revoked := taskEvent(state.TaskRevoked, "waits", 500)
+	revoked.ReceivedMicros = time.Now().UnixMicro()
+	revoked.Micros = revoked.ReceivedMicros + time.Hour.Microseconds() // its clock is ahead
+	b.Apply(revoked)
+	if about = visit(t, h, "/ops/tasks/waits").Body.String(); !strings.Contains(about, "revoked before it began") || !strings.Contains(about, "effect, consistent") {
+		t.Error("the diagram does not lead from the command to its effect")
 	}
 }
 

@@ -208,4 +208,9 @@ func timesPast(t *testing.T, b context.Context) {
 	tb.eval(`void (navigator.clipboard.writeText = async (text) => { window.copied = text })`)
 	tb.press("Y")
 	tb.until(`/^\d{4}-.+Z$/.test(new URL(window.copied).searchParams.get("at"))`)
+	duplicates := newTab(t, b, s, "/duplicates?"+after(88500*time.Millisecond))
+	duplicates.until(`document.readyState === "complete" && document.querySelector("#past strong")?.innerText.includes("12:01:28.500")`)
+	duplicates.until(`document.querySelector("main").innerText.includes("as they were")`)
+	duplicates.press("[")
+	duplicates.until(`location.pathname.endsWith("/duplicates") && document.querySelector("#past strong")?.innerText.includes("12:01:28.000")`)
 }

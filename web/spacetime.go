@@ -9,9 +9,11 @@ import (
 	"net/url"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/umbelhq/umbel/clock"
 	"github.com/umbelhq/umbel/internal/spacetime"
+	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
@@ -151,6 +153,22 @@ func commandEvents(c *history.Command) []causality.Event {
 	return events
 }
 
+// revokedLate is how much earlier than a command its effect may seem to be, by clocks that are corrected.
+const revokedLate = time.Second
+
+// revoked reports whether a task was revoked, or terminated, after a command that asked for that.
+func (d *diagram) revoked(c *history.Command, t *state.Task) bool {
+	if e, ok := command.EffectOn(*c, t); !ok || e.Grade != causality.Proved {
+		return false
+	}
+	var offsets map[string]int64
+	d.backend.View(func(c state.View) { offsets = workflow.Offsets(c.Workers()) })
+	asked := c.CreatedAt.Add(-revokedLate).UnixMicro()
+	return slices.ContainsFunc(t.Executions, func(e state.Execution) bool {
+		return e.RevokedAt != 0 && e.RevokedAt-offsets[workflow.Host(e.Worker)] >= asked
+	})
+}
+
 // spaceTime is the diagram of a task, of the one that sent it, of those that it sent, and of commands about it.
 func (p *taskPage) spaceTime(ctx context.Context, t *state.Task, f family, commands []history.Command, timed bool) (templates.SpaceTime, error) {
 	d := p.newDiagram()
@@ -158,7 +176,11 @@ func (p *taskPage) spaceTime(ctx context.Context, t *state.Task, f family, comma
 		return templates.SpaceTime{}, err
 	}
 	for i := range commands {
-		d.events = append(d.events, commandEvents(&commands[i])...)
+		events := commandEvents(&commands[i])
+		if len(events) > 0 && d.revoked(&commands[i], t) {
+			events[0].Revokes = t.ID
+		}
+		d.events = append(d.events, events...)
 	}
 	if f.parent != nil {
 		if _, err := d.add(ctx, f.parent, false); err != nil {

@@ -400,12 +400,20 @@ func (b *builder) returned(t *task, caller, m Node) {
 	}
 }
 
-// commands joins commands to their replies.
+// commands joins commands to their replies, and those that revoke a task to its task-revoked: which of several commands did
+// that, or whether another program did, no event tells.
 func (b *builder) commands() {
 	sent := make(map[string]Node)
 	for i := range b.g.events {
 		if e := &b.g.events[i]; e.Kind == Command {
 			sent[e.Task] = Node(i)
+		}
+	}
+	for _, c := range sent {
+		for i := range b.g.events {
+			if e := &b.g.events[i]; e.Kind == state.TaskRevoked && e.Task == b.g.events[c].Revokes && e.Task != "" {
+				b.join(c, Node(i), Effect, Consistent)
+			}
 		}
 	}
 	for i := range b.g.events {

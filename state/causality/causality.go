@@ -68,6 +68,7 @@ type Event struct {
 	Parent  string // id, empty if none or unknown
 	Root    string // id of the first task of the workflow, empty if unknown
 	Attempt int64  // of task-sent and task-received, 0 for the first
+	Revokes string // of a Command: id of a task whose task-revoked may be its effect, empty if there is none
 	Type    string // Celery's name of the event, for those who draw it
 }
 
@@ -98,7 +99,7 @@ func compare(a, b *Event) int {
 	return cmp.Or(
 		cmp.Compare(a.Stamp.Micros, b.Stamp.Micros), a.Process.Compare(b.Process), cmp.Compare(a.Clock, b.Clock),
 		cmp.Compare(a.Kind, b.Kind), cmp.Compare(a.Task, b.Task), cmp.Compare(a.Attempt, b.Attempt), cmp.Compare(a.Type, b.Type),
-		cmp.Compare(a.Parent, b.Parent), cmp.Compare(a.Name, b.Name),
+		cmp.Compare(a.Parent, b.Parent), cmp.Compare(a.Name, b.Name), cmp.Compare(a.Revokes, b.Revokes),
 	)
 }
 

@@ -228,6 +228,27 @@ func TestReplyPinsItsProcess(t *testing.T) {
 	}
 }
 
+func TestARevokeMayHaveItsEffect(t *testing.T) {
+	t.Parallel()
+	command := causality.Event{
+		Kind: causality.Command, Process: clock.Process{Hostname: "umbel"}, Clock: 1, Stamp: clock.Stamp{Micros: 9 * hour}, Task: "ticket", Revokes: "P",
+	}
+	revoked, other := event(state.TaskRevoked, a, 101, 1, "P"), event(state.TaskRevoked, a, 102, 2, "Q")
+	g := causality.New([]causality.Event{revoked, other, command})
+	from, to := find(t, g, command), find(t, g, revoked)
+	if got, grade := g.Relation(from, to); got != causality.Before || grade != causality.Consistent {
+		t.Errorf("command and task-revoked = %v, %v; want before, consistent", got, grade)
+	}
+	if edges := g.In(to); len(edges) != 1 || edges[0].Kind != causality.Effect {
+		t.Errorf("edges into task-revoked: %+v", edges)
+	}
+	for _, e := range g.In(find(t, g, other)) {
+		if e.Kind == causality.Effect {
+			t.Errorf("a task that was not to be revoked: %+v", e)
+		}
+	}
+}
+
 func TestForgedParentsProveNothing(t *testing.T) {
 	t.Parallel()
 	var events []causality.Event

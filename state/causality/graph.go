@@ -30,12 +30,13 @@ const (
 	Return                          // task-sent of a called task, or of the next attempt → end of the execution that called it
 	Retry                           // an attempt → the task-sent, or else the task-received, of the next
 	Reported                        // command → reply
+	Effect                          // command that is to revoke a task → task-revoked
 	Gossip                          // heartbeat → the first event of another process whose clock is past it
 )
 
 // String returns a few words, such as "message".
 func (k EdgeKind) String() string {
-	return [...]string{"", "same process", "message", "execution", "lineage", "child", "return", "retry", "reply", "gossip"}[min(k, Gossip)]
+	return [...]string{"", "same process", "message", "execution", "lineage", "child", "return", "retry", "reply", "effect", "gossip"}[min(k, Gossip)]
 }
 
 // Edge says that one event came before another, and why.

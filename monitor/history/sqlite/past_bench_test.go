@@ -3,6 +3,7 @@ package sqlite_test
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -73,6 +74,35 @@ func BenchmarkPast(b *testing.B) {
 				longest = max(longest, time.Since(start))
 			}
 			b.ReportMetric(float64(longest.Milliseconds()), "longest-ms")
+		})
+	}
+}
+
+// BenchmarkCauses lists what could have caused random tasks of a million, what they led to, and what neither. Each is asked of
+// another task, so that none is cached.
+func BenchmarkCauses(b *testing.B) {
+	d, _ := benchHistory(b)
+	r, err := view.New(benchSource{state.New(state.Options{})}, d, func() time.Time { return benchNow })
+	if err != nil {
+		b.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(10, 10))
+	for _, field := range []query.Field{query.Before, query.After, query.Concurrent, query.Cone} {
+		b.Run(field.String(), func(b *testing.B) {
+			var times []time.Duration
+			found := 0
+			for b.Loop() {
+				start := time.Now()
+				q := query.New(query.Equal(field, benchID(rng.IntN(million))))
+				page, err := r.Tasks(b.Context(), history.TaskRequest{Query: q, Limit: 50, Now: benchNow})
+				if err != nil {
+					b.Fatal(err)
+				}
+				times, found = append(times, time.Since(start)), found+len(page.Tasks)
+			}
+			slices.Sort(times)
+			b.ReportMetric(float64(times[len(times)*95/100].Microseconds())/1e3, "p95-ms")
+			b.ReportMetric(float64(found)/float64(len(times)), "tasks")
 		})
 	}
 }
