@@ -52,7 +52,9 @@ const jsonType = "application/json"
 // djangoStatement stores the state of a task as django-celery-results does, unless the task has succeeded. Django fills columns
 // without NULL itself, and which there are differs by version.
 func (b *Backend) djangoStatement(ctx context.Context, db *sql.DB) (string, error) {
-	rows, err := db.QueryContext(ctx, "SELECT * FROM "+sqldb.Quote(b.table)+" WHERE 1 = 0")
+	table := sqldb.Quote(b.table)
+	none := "SELECT * FROM " + table + " WHERE 1 = 0"
+	rows, err := db.QueryContext(ctx, none)
 	if err != nil {
 		return "", err
 	}
@@ -84,7 +86,7 @@ func (b *Backend) djangoStatement(ctx context.Context, db *sql.DB) (string, erro
 			set = append(set, name+" = excluded."+name)
 		}
 	}
-	return "INSERT INTO " + sqldb.Quote(b.table) + " AS t (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") +
+	return "INSERT INTO " + table + " AS t (" + strings.Join(names, ", ") + ") VALUES (" + strings.Join(values, ", ") +
 		") ON CONFLICT (task_id) DO UPDATE SET " + strings.Join(set, ", ") + " WHERE t.status <> 'SUCCESS'", rows.Err()
 }
 

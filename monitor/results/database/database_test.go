@@ -153,8 +153,9 @@ func TestDjangoAborts(t *testing.T) {
 			name, server.Hostname(), server.Port(), server.User.Username())},
 	} {
 		t.Run(kind, func(t *testing.T) {
+			t.Parallel()
 			django := func(do string) string {
-				cmd := osexec.CommandContext(t.Context(), testenv.Django(t), "-c", djangoResults, at.settings, do) //nolint:gosec // a test's own
+				cmd := osexec.CommandContext(t.Context(), testenv.Django(t), "-c", djangoResults, at.settings, do)
 				out, err := cmd.CombinedOutput()
 				if err != nil {
 					t.Fatalf("%s: %v\n%s", do, err, out)
