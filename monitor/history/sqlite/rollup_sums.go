@@ -38,7 +38,9 @@ type sums map[sumKey]*sum
 func (s sums) add(span, at int64, key [3]int64, m *history.Rollup) error {
 	for _, k := range [...]sumKey{
 		{history.ByTime, span, at, 0},
-		{history.ByName, span, at, key[0]}, {history.ByWorker, span, at, key[1]}, {history.ByQueue, span, at, key[2]},
+		{history.ByName, span, at, key[0]},
+		{history.ByWorker, span, at, key[1]},
+		{history.ByQueue, span, at, key[2]},
 	} {
 		n := s[k]
 		if n == nil {

@@ -83,33 +83,33 @@ func (d *DB) rollupsQuery(r history.RollupRange, columns string) (query string, 
 	}
 	table, key := `rollups`, `name, worker, queue`
 	filters := []filter{{`name`, r.Names}, {`worker`, r.Workers}, {`queue`, r.Queues}}
-	where, span := ``, inMinutes(r.Span)
+	where, span := []string{`span = ?`}, inMinutes(r.Span)
 	if summed(r) {
 		table, key = `rollup_sums`, `symbol`
 		filters = []filter{{`symbol`, slices.Concat(r.Names, r.Workers, r.Queues)}} // but one is empty
-		where, args = `grouping = ? AND `, append(args, r.By)
+		where, args = append([]string{`grouping = ?`}, where...), append(args, r.By)
 	}
 	first, end := startMinute(r.From), startMinute(r.To)
 	start := first + (span-first%span)%span
 	if len(filters[0].texts) > 0 && start < end && (end-start)/span <= maxSought {
-		where += `span = ? AND at IN (WITH RECURSIVE starts(at) AS (VALUES (?) UNION ALL SELECT at + ? FROM starts WHERE at + ? < ?)
-			SELECT at FROM starts)`
+		where = append(where, `at IN (WITH RECURSIVE starts(at) AS (VALUES (?) UNION ALL SELECT at + ? FROM starts WHERE at + ? < ?)
+			SELECT at FROM starts)`)
 		args = append(args, span, start, span, span, end)
 	} else {
-		where += `span = ? AND at >= ? AND at < ?`
+		where = append(where, `at >= ? AND at < ?`)
 		args = append(args, span, first, end)
 	}
 	for _, c := range filters {
 		if len(c.texts) == 0 {
 			continue
 		}
-		where += ` AND ` + c.column + ` IN (0` + strings.Repeat(`, ?`, len(c.texts)) + `)`
+		where = append(where, c.column+` IN (0`+strings.Repeat(`, ?`, len(c.texts))+`)`)
 		for _, text := range c.texts {
 			n, _ := d.symbols.symbol(text) // 0, which stands for none, if it is unknown
 			args = append(args, n)
 		}
 	}
-	return `SELECT ` + columns + ` FROM ` + table + ` WHERE ` + where + ` ORDER BY at, ` + key, args
+	return `SELECT ` + columns + ` FROM ` + table + ` WHERE ` + strings.Join(where, ` AND `) + ` ORDER BY at, ` + key, args
 }
 
 // summed reports whether r selects by nothing but what it tells apart.
