@@ -101,7 +101,7 @@ func (v About) eventsCondition() condition {
 func (v About) lagCondition() condition {
 	switch m := v.Health.Watermark; {
 	case m.Behind:
-		return condition{"Lag", false, "Complete to " + utc(m.Micros).Format("15:04:05") + " UTC. " + watermarkTitle(v.Health) + "."}
+		return condition{"Lag", false, "Complete to " + sentenceTime(utc(m.Micros)) + ". " + watermarkTitle(v.Health) + "."}
 	case m.Micros == 0:
 		return condition{"Lag", true, "Not known: it is read off the heartbeats of workers, and none are heard."}
 	default:

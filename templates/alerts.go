@@ -84,7 +84,7 @@ func (b AlertBacktest) summary() string {
 		return "There is nothing to judge it by yet: the log of alerts begins now."
 	}
 	if !b.LogFrom.IsZero() {
-		since = "since " + b.LogFrom.UTC().Format("2 January 15:04") + " UTC, when the log of alerts begins"
+		since = "since " + sentenceTime(b.LogFrom) + ", when the log of alerts begins"
 	}
 	switch n := len(b.Firings); n {
 	case 0:

@@ -111,6 +111,13 @@ func (v Chart) unheard() bool {
 	})
 }
 
+// nothing reports whether a chart that is shown has steps, and in none of them anything.
+func (v Chart) nothing() bool {
+	return !v.Off && len(v.Rows) > 0 && !slices.ContainsFunc(v.Rows, func(r ChartRow) bool {
+		return slices.ContainsFunc(r.Cells, func(f *float64) bool { return f != nil && *f > 0 })
+	})
+}
+
 func markSeconds(m deploys.Mark) string { return strconv.FormatInt(m.At.Unix(), 10) }
 
 // markLine is a line from top to bottom.
@@ -126,14 +133,10 @@ func markTime(m deploys.Mark, days bool) string {
 
 func (v Chart) stepSeconds() string { return strconv.FormatInt(int64(v.Step/time.Second), 10) }
 
-// words are the span without what both ends share.
-func (s ChartSpan) words() string {
+// oneDay reports whether both ends are on one day.
+func (s ChartSpan) oneDay() bool {
 	from, to := utc(s.From), utc(s.To)
-	end := "15:04"
-	if from.YearDay() != to.YearDay() || from.Year() != to.Year() {
-		end = "2 Jan 15:04"
-	}
-	return from.Format("2 Jan 15:04") + " – " + to.Format(end) + " UTC"
+	return from.YearDay() == to.YearDay() && from.Year() == to.Year()
 }
 
 func (r ChartRow) id() string { return "c-" + strconv.FormatInt(r.At/1_000_000, 10) }

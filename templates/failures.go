@@ -13,6 +13,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
+	"github.com/umbelhq/umbel/state/query"
 )
 
 // Failures is the content of the page that lists groups of failures.
@@ -23,6 +24,8 @@ type Failures struct {
 	Open, Resolved int                               // groups in all
 	JustResolved   *history.FailureGroup             // what the visitor has just resolved
 	Unreadable     bool                              // the history cannot be read
+	Span           *ChartSpan                        // only what failed in it is counted; nil for all
+	SpanQuery      string                            // since=…&until=… of it
 	Self           string                            // address of the page
 	Since          int64                             // µs since 1970, when the last hour began
 	Before         map[fingerprint.ID][]deploys.Mark // what came before groups were first seen
@@ -63,6 +66,8 @@ type FailureGroup struct {
 	JustResolved         bool           // the visitor has just resolved it
 	Self                 string         // address of the page
 	Since                int64          // µs since 1970, when its last hour began
+	Span                 *ChartSpan     // only what failed in it is counted; nil for all
+	SpanQuery            string         // since=…&until=… of it
 }
 
 // Page draws the whole page.
@@ -100,6 +105,11 @@ func atLeast(c history.Count) string {
 	return number(c.N) + "+"
 }
 
+// failedWithin is how many of its tasks failed in the span that was asked for.
+func failedWithin(f history.FailureGroup) string {
+	return atLeast(history.Count{N: f.Within, Exact: f.Within < history.MaxFailureCount})
+}
+
 // countTasks is a number of tasks with its noun.
 func countTasks(c history.Count) string {
 	if c.Exact {
@@ -130,18 +140,25 @@ func failureSeries(f history.FailureGroup) []float64 {
 }
 
 // trendWords describe the trend.
-func trendWords(f history.FailureGroup) string {
+func trendWords(f history.FailureGroup, span *ChartSpan) string {
 	if len(f.Trend) == 0 {
 		return "No trend available"
 	}
 	series := failureSeries(f)
+	if span != nil {
+		return "Failures in this time, in " + number(len(series)) + " parts: " + number(int64(total(series))) + " in all, at most " +
+			number(int64(peak(series))) + " in one"
+	}
 	return "Failures by hour over the last " + number(len(series)) + " hours: " + number(int64(total(series))) +
 		" in all, at most " + number(int64(peak(series))) + " in one hour, " + number(f.Trend[len(f.Trend)-1]) + " in this one"
 }
 
-// failuresWith links to the groups of an assignee, of everybody if that is empty, that a choice shows.
-func (u URLs) failuresWith(assignee, show string) templ.SafeURL {
-	v := url.Values{}
+// failuresWith links to the groups of an assignee, of everybody if that is empty, that a choice shows in a span of time.
+func (u URLs) failuresWith(assignee, show, span string) templ.SafeURL {
+	v, err := url.ParseQuery(span)
+	if err != nil {
+		v = url.Values{}
+	}
 	if assignee != "" {
 		v.Set("assignee", assignee)
 	}
@@ -163,9 +180,26 @@ func (u URLs) failureJSON(id fingerprint.ID) templ.SafeURL {
 	return u.path("/api/v1/failures/" + id.String())
 }
 
-// failuresOf links to the tasks of a group.
-func (u URLs) failuresOf(id fingerprint.ID) templ.SafeURL {
-	return u.tasksWhere("q", "failure:"+id.String())
+// failureIn links to the page of a group, with a span of time.
+func (u URLs) failureIn(id fingerprint.ID, span string) templ.SafeURL {
+	if span == "" {
+		return u.failure(id)
+	}
+	return u.failure(id) + "?" + templ.SafeURL(span)
+}
+
+// failuresOf links to the tasks of a group that failed in a span of time, to all if that is nil.
+func (u URLs) failuresOf(id fingerprint.ID, in *ChartSpan) templ.SafeURL {
+	return u.tasksWhere("q", failedIn(id, in))
+}
+
+// failedIn finds the tasks of a group that failed in a span of time.
+func failedIn(id fingerprint.ID, in *ChartSpan) string {
+	q := "failure:" + id.String()
+	if in != nil {
+		q += " " + query.New(query.Between(query.Finished, in.From, in.To)).String()
+	}
+	return q
 }
 
 // retryFailed leads to the preview of a retry of the tasks of a group that have ended since, of all if that is 0.
@@ -174,6 +208,11 @@ func (u URLs) retryFailed(id fingerprint.ID, since int64) templ.SafeURL {
 	if since != 0 {
 		q += " finished:" + utc(since).Format(time.RFC3339) + ".."
 	}
+	return u.retryWhere(q)
+}
+
+// retryWhere leads to the preview of a retry of the tasks that a query finds.
+func (u URLs) retryWhere(q string) templ.SafeURL {
 	return u.path("/act/task?" + url.Values{"action": {"retry"}, "q": {q}}.Encode())
 }
 

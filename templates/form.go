@@ -74,9 +74,11 @@ const (
 // Preview is what a request would do.
 type Preview struct {
 	command.Preview
-	Details []Param                  // what it would be sent with
-	Tasks   *Preflight               // on which tasks it would act, nil if it is about none
-	Lost    *command.WaitingMessages // what a purge would remove, nil if it is none
+	Details []Param // what it would be sent with
+
+	ExpiresAt int64                    // when what it is about expires, µs, 0 for never
+	Tasks     *Preflight               // on which tasks it would act, nil if it is about none
+	Lost      *command.WaitingMessages // what a purge would remove, nil if it is none
 	// Groups is what excluding fields would group, nil if it is not about that.
 	Groups *command.DuplicateRulePreview
 	Alert  *AlertBacktest // what a rule of alerts would have done, nil if it is not about one

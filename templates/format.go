@@ -149,6 +149,14 @@ func machineTime(micros int64) string { return utc(micros).Format("2006-01-02T15
 // clockTime is what stands on the page until a script turns it into an age.
 func clockTime(micros int64) string { return utc(micros).Format("2 Jan 15:04:05") }
 
+// brief is a time to the minute, without its day where that is clear.
+func brief(micros int64, clockOnly bool) string {
+	if clockOnly {
+		return utc(micros).Format("15:04")
+	}
+	return utc(micros).Format("2 Jan 15:04")
+}
+
 // exactTime is shown where the moment matters more than its age.
 func exactTime(micros int64) string { return utc(micros).Format("2006-01-02 15:04:05.000") }
 

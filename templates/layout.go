@@ -109,10 +109,10 @@ func (l Layout) entries() []entry {
 	list := []entry{
 		{SectionOverview, "layout-dashboard", "Overview", l.spanned("/")},
 		{SectionTasks, "list-checks", "Tasks", l.spanned("/tasks")},
-		{SectionTypes, "timer", "Task types", string(l.path(TypesPath))},
+		{SectionTypes, "timer", "Task types", l.spanned(TypesPath)},
 		{SectionWorkflows, "workflow", "Workflows", string(l.path(WorkflowsPath))},
 		{SectionSchedules, "clock", "Schedules", string(l.path(SchedulesPath))},
-		{SectionFailures, "bug", "Failures", string(l.path("/failures"))},
+		{SectionFailures, "bug", "Failures", l.spanned("/failures")},
 	}
 	if !l.HidesPayload {
 		list = append(list, entry{SectionDuplicates, "files", "Duplicates", string(l.path("/duplicates"))})
@@ -120,7 +120,7 @@ func (l Layout) entries() []entry {
 	list = append(list, entry{SectionWorkers, "server", "Workers", string(l.path("/workers"))})
 	if l.HasCommands {
 		list = append(list,
-			entry{SectionQueues, "layers", "Queues", string(l.path("/queues"))},
+			entry{SectionQueues, "layers", "Queues", l.spanned("/queues")},
 			entry{SectionOutbox, "send", "Outbox", string(l.path("/outbox"))})
 	}
 	if l.HasAlerts {

@@ -167,8 +167,6 @@ func LockDetails(l locks.Lock) []Param {
 	}
 	if l.Persistent {
 		list = append(list, Param{Name: "Expires", Value: "never"})
-	} else {
-		list = append(list, Param{Name: "Expires", Value: exactTime(l.ExpiresAt.UnixMicro()) + " UTC"})
 	}
 	return list
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/deploys"
 	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -23,13 +24,22 @@ type Queues struct {
 	Poll   queues.Snapshot // without Queues
 	Then   bool            // they are those of an instant
 	Sent   map[string]int  // tasks that had been sent and not received then, by queue
+	Sorts  map[string]Sort // by key of queues.SortKeys
+	Others string          // address of the list with the hidden ones, or without
+
+	Counted  bool          // how many tasks ended is known
+	Observed bool          // Umbel ran at some time of the span
+	Step     time.Duration // of what ended
+	Span     *ChartSpan    // in which tasks ended, nil for the last hour
+	Carry    string        // query of addresses that leads to the same span, empty for the last hour
 }
 
 // Queue is a queue with the chart of its depths.
 type Queue struct {
 	queues.Queue
-	Depths []Depth // of the last hour
-	Then   bool    // it is that of an instant
+	Depths []Depth         // of the last hour
+	Ended  []tasktype.Step // its tasks that ended, nil if none is known
+	Then   bool            // it is that of an instant
 }
 
 // Depth is how long a queue was at a moment of the last hour, which is 3,600 seconds long.
@@ -83,6 +93,8 @@ type QueuePage struct {
 	Poll    queues.Snapshot // without Queues
 	Waiting command.WaitingMessages
 	Tasks   []state.Task   // its newest
+	Chart   Chart          // of its tasks
+	Carry   string         // query of addresses that leads to the same span of time, empty for the last hour
 	Marks   []deploys.Mark // of the hour before End, oldest first
 	End     time.Time      // of its chart: the poll, or the instant
 	// Sent is how many tasks had been sent and not received at an instant, and NotReceived the newest of them.
@@ -95,6 +107,31 @@ func (v QueuePage) place(m deploys.Mark) float64 { return 3600 - v.End.Sub(m.At)
 
 // Page draws the whole page.
 func (v QueuePage) Page(l Layout) templ.Component { return queuePage(l, v) }
+
+// within says in which time tasks ended.
+func (v Queues) within() string {
+	if v.Span != nil {
+		return "in this time"
+	}
+	return "in the last hour"
+}
+
+// endedWords say how many tasks of a queue ended.
+func (q Queue) endedWords() string {
+	succeeded, failed := typeTrend(q.Ended)
+	bad := total(failed)
+	words := plural(int64(total(succeeded)+bad), "task", "tasks")
+	if bad > 0 {
+		words += ", " + number(int64(bad)) + " failed"
+	}
+	return words
+}
+
+// anyEnded reports whether a task of the queue ended.
+func (q Queue) anyEnded() bool {
+	succeeded, failed := typeTrend(q.Ended)
+	return total(succeeded)+total(failed) > 0
+}
 
 // depthBox is the viewBox of a chart of depths.
 const depthBox = "0 0 3600 48"

@@ -54,6 +54,23 @@ func failureList() templates.Failures {
 	}
 }
 
+func failuresInSpan() templates.Failures {
+	v := failureList()
+	span := someTime()
+	v.Span, v.SpanQuery = span.Chosen, strings.TrimPrefix(span.Carry, "?")
+	v.Groups = v.Groups[:1]
+	v.Groups[0].Within = 53
+	return v
+}
+
+func failureInSpan() templates.FailureGroup {
+	v := failureGroup()
+	span := someTime()
+	v.Span, v.SpanQuery = span.Chosen, strings.TrimPrefix(span.Carry, "?")
+	v.Group.Within = 53
+	return v
+}
+
 func failureGroup() templates.FailureGroup {
 	traceback := strings.Join([]string{
 		"Traceback (most recent call last):",

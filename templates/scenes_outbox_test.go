@@ -9,6 +9,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/command/relay"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/causality"
 	"github.com/umbelhq/umbel/templates"
@@ -183,24 +184,27 @@ func queueScenes() map[string]scene {
 	one := layout(templates.SectionQueues, "/queues/mail")
 	return map[string]scene{
 		"queues":       {all, queuesOnRedis()},
-		"queues-all":   {all, templates.Queues{Queues: someQueues()[:1], All: true, Poll: queues.Snapshot{At: at(0), Source: "passive declare", Broker: broker.Info{Kind: "RabbitMQ"}}}},
-		"queues-none":  {all, templates.Queues{}},
-		"queues-empty": {all, templates.Queues{Poll: queues.Snapshot{At: at(0)}}},
-		"queues-away":  {down(all), templates.Queues{Poll: queues.Snapshot{Error: "broker not connected"}}},
+		"queues-span":  {all, queuesInSpan()},
+		"queues-all":   {all, templates.Queues{Queues: someQueues()[:1], All: true, Sorts: queueSorts(), Others: "/ops/queues", Poll: queues.Snapshot{At: at(0), Source: "passive declare", Broker: broker.Info{Kind: "RabbitMQ"}}}},
+		"queues-none":  {all, templates.Queues{Sorts: queueSorts()}},
+		"queues-empty": {all, templates.Queues{Sorts: queueSorts(), Poll: queues.Snapshot{At: at(0)}}},
+		"queues-away":  {down(all), templates.Queues{Sorts: queueSorts(), Poll: queues.Snapshot{Error: "broker not connected"}}},
 		"queue": {one, templates.QueuePage{
 			Queue: someQueues()[0], Poll: queuesOnRedis().Poll, Tasks: []state.Task{retried()}, Waiting: command.WaitingMessages{List: messages()},
+			Chart: chart(),
 		}},
 		"queue-missing": {one, templates.QueuePage{
+			Chart: chartOff(),
 			Queue: someQueues()[2], Waiting: command.WaitingMessages{Error: "Looking into a queue of RabbitMQ would change it."},
 		}},
-		"queue-unknown":    {one, templates.QueuePage{Queue: someQueues()[1]}},
-		"queue-hostile":    {one, templates.QueuePage{Queue: someQueues()[3]}},
-		"queues-then":      {past(all), templates.Queues{Then: true, Queues: queuesThen(), Sent: map[string]int{"mail": 3}, Poll: queues.Snapshot{At: at(0)}}},
-		"queues-then-none": {past(all), templates.Queues{Then: true}},
+		"queue-unknown":    {one, templates.QueuePage{Chart: chartOff(), Queue: someQueues()[1]}},
+		"queue-hostile":    {one, templates.QueuePage{Chart: chartOff(), Queue: someQueues()[3]}},
+		"queues-then":      {past(all), templates.Queues{Sorts: queueSorts(), Then: true, Queues: queuesThen(), Sent: map[string]int{"mail": 3}, Poll: queues.Snapshot{At: at(0)}}},
+		"queues-then-none": {past(all), templates.Queues{Sorts: queueSorts(), Then: true}},
 		"queue-then": {past(one), templates.QueuePage{
-			Queue: queuesThen()[0], Poll: queues.Snapshot{At: at(0), Source: "one record a minute"}, End: at(20 * second), Sent: 3, NotReceived: []state.Task{retried()},
+			Chart: chartOff(), Queue: queuesThen()[0], Poll: queues.Snapshot{At: at(0), Source: "one record a minute"}, End: at(20 * second), Sent: 3, NotReceived: []state.Task{retried()},
 		}},
-		"queue-then-unknown": {past(one), templates.QueuePage{Queue: queuesThen()[1], End: at(0)}},
+		"queue-then-unknown": {past(one), templates.QueuePage{Chart: chartOff(), Queue: queuesThen()[1], End: at(0)}},
 		"purge": {layout(templates.SectionQueues, ""), templates.Form{
 			Title: "Purge queue mail", Path: "/act/purge", Danger: true, Hidden: []templates.Param{{Name: "queue", Value: "mail"}},
 			Preview: &templates.Preview{
@@ -269,8 +273,27 @@ func someQueues() []templates.Queue {
 	}
 }
 
+// queueSorts are orders of a list of queues.
+func queueSorts() map[string]templates.Sort {
+	sorts := map[string]templates.Sort{}
+	for _, key := range queues.SortKeys() {
+		sorts[key] = templates.Sort{Href: "/ops/queues?sort=-" + key}
+	}
+	sorts["ready"] = templates.Sort{Href: "/ops/queues?sort=ready", Order: "descending"}
+	return sorts
+}
+
+// queuesInSpan says what ended in a span that was chosen.
+func queuesInSpan() templates.Queues {
+	v, span := queuesOnRedis(), someTime()
+	v.Counted, v.Observed, v.Step, v.Span, v.Carry = true, true, 20*time.Minute, span.Chosen, span.Carry
+	v.Queues = v.Queues[:2]
+	v.Queues[0].Ended = []tasktype.Step{{}, {Observed: true, Succeeded: 8, Failed: 1}, {Observed: true, Succeeded: 3}}
+	return v
+}
+
 func queuesOnRedis() templates.Queues {
-	return templates.Queues{Queues: someQueues(), Hidden: 3, Poll: queues.Snapshot{At: at(0), Source: "LLEN", Broker: broker.Info{
+	return templates.Queues{Queues: someQueues(), Hidden: 3, Sorts: queueSorts(), Others: "/ops/queues?hidden=true", Poll: queues.Snapshot{At: at(0), Source: "LLEN", Broker: broker.Info{
 		Kind: "Redis", Version: "7.2.4", Memory: new(int64(512 << 20)), MemoryLimit: new(int64(1 << 30)), Clients: new(int64(41)),
 		VisibilityTimeout: new(time.Hour), Warnings: []string{"maxmemory-policy is allkeys-lru: queues may be evicted."},
 	}}}

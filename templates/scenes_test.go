@@ -50,6 +50,8 @@ func scenes() map[string]scene {
 		}},
 		"task-sent":           {layout(templates.SectionTasks, "/tasks/s"), templates.Task{Task: sent()}},
 		"task-hostile":        {layout(templates.SectionTasks, "/tasks/h"), templates.Task{Task: hostile(), Family: familyOf(evil, workflow.Task{ID: evil, Name: evil, ParentID: evil, State: evil}, workflow.Task{ID: "child", Name: evil, ParentID: evil})}},
+		"failures-span":       {layout(templates.SectionFailures, "/failures"), failuresInSpan()},
+		"failure-span":        {layout(templates.SectionFailures, "/failures/0dd7dc58725190cd"), failureInSpan()},
 		"failures":            {layout(templates.SectionFailures, "/failures"), failureList()},
 		"failures-resolved":   {dark(layout(templates.SectionFailures, "/failures?show=resolved")), templates.Failures{Show: "resolved", Open: 3, Self: "/ops/failures?show=resolved"}},
 		"failures-settled":    {layout(templates.SectionFailures, "/failures"), templates.Failures{Show: "open", Resolved: 1, Self: "/ops/failures", JustResolved: new(failing()[0])}},

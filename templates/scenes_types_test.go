@@ -12,11 +12,36 @@ import (
 func typeScenes() map[string]scene {
 	return map[string]scene{
 		"types":            {layout(templates.SectionTypes, "/types"), typeList()},
-		"types-none":       {layout(templates.SectionTypes, "/types"), templates.Types{Last: "24h", Table: typeTable(), Sorts: typeList().Sorts}},
+		"types-span":       {layout(templates.SectionTypes, "/types"), typesInSpan()},
+		"type-span":        {layout(templates.SectionTypes, "/types/billing.tasks.charge"), typeInSpan()},
+		"types-none":       {layout(templates.SectionTypes, "/types"), templates.Types{Counted: lastDay(), Table: typeTable(), Sorts: typeList().Sorts}},
 		"type":             {layout(templates.SectionTypes, "/types/billing.tasks.charge"), typeDetail()},
-		"type-none":        {layout(templates.SectionTypes, "/types/x"), templates.TaskType{Name: evil, Last: "24h", Detail: tasktype.Detail{Table: typeTable()}}},
-		"types-unreadable": {layout(templates.SectionTypes, "/types"), templates.Types{Last: "24h", Unreadable: true, Sorts: typeList().Sorts}},
+		"type-none":        {layout(templates.SectionTypes, "/types/x"), templates.TaskType{Name: evil, Counted: lastDay(), Detail: tasktype.Detail{Table: typeTable()}}},
+		"types-unreadable": {layout(templates.SectionTypes, "/types"), templates.Types{Counted: lastDay(), Unreadable: true, Sorts: typeList().Sorts}},
 	}
+}
+
+func lastDay() templates.Counted { return templates.Counted{Last: "24h"} }
+
+// someTime is a span that was chosen.
+func someTime() templates.Counted {
+	from := at(0).Truncate(time.Hour).UTC()
+	return templates.Counted{
+		Last: "24h", From: from.UnixMicro(), To: from.Add(time.Hour).UnixMicro(), Carry: "?since=2026-11-20T10%3A00%3A00Z&until=2026-11-20T11%3A00%3A00Z",
+		Chosen: &templates.ChartSpan{From: from.UnixMicro(), To: from.Add(time.Hour).UnixMicro(), Href: "/ops/types"},
+	}
+}
+
+func typesInSpan() templates.Types {
+	v := typeList()
+	v.Counted, v.Ranges, v.Rows = someTime(), v.Ranges[:1], v.Rows[:1]
+	return v
+}
+
+func typeInSpan() templates.TaskType {
+	v := typeDetail()
+	v.Counted, v.Ranges = someTime(), v.Ranges[:1]
+	return v
 }
 
 // durations are as many times as given, in ms.
@@ -52,7 +77,7 @@ func typeList() templates.Types {
 	quick.Name, quick.Drift, quick.Queues.More = "mail.deliver", faster.Against(charge.Run), true
 	same.Name, same.Failed, same.LastFailedAt, same.Drift = evil, 0, 0, usual.Against(charge.Run)
 	return templates.Types{
-		Table: typeTable(), Last: "24h", Sorts: sorts, Found: 5, All: 10_000, Find: "a", First: "/ops/types", Next: "/ops/types?after=x",
+		Table: typeTable(), Counted: lastDay(), Sorts: sorts, Found: 5, All: 10_000, Find: "a", First: "/ops/types", Next: "/ops/types?after=x",
 		Ranges: []templates.Choice{{Text: "1h", Href: "/ops/types?last=1h"}, {Text: "24h", Href: "/ops/types", Current: true}},
 		Rows: []tasktype.Row{
 			charge, quick, same,
@@ -67,7 +92,7 @@ func typeDetail() templates.TaskType {
 	slow := retried()
 	slow.State, slow.RuntimeSeconds = state.Success, new(9.0)
 	return templates.TaskType{
-		Name: r.Name, Last: "24h", Drift: r.Drift, Ranges: typeList().Ranges, Slots: 16, SlotsOf: 1,
+		Name: r.Name, Counted: lastDay(), Drift: r.Drift, Ranges: typeList().Ranges, Slots: 16, SlotsOf: 1,
 		Detail: tasktype.Detail{
 			Table: typeTable(), Type: r.Type, Runs: []rollup.Histogram{nil, durations(1200, 1300, 9000), nil, durations(1200)},
 			Workers: []tasktype.Part{{Name: "celery@a", Succeeded: 3, Failed: 1, Run: r.Run}, {Name: evil, Retried: 2}, {Name: rollup.Other, Failed: 1}},

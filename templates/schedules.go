@@ -54,7 +54,7 @@ func runBars(s schedules.Schedule) []runBar {
 
 // runTitle says of a run what its bar shows.
 func runTitle(r schedules.Run) string {
-	text := exactTime(r.At) + ": " + stateWord(r.State)
+	text := exactTime(r.At) + " UTC: " + stateWord(r.State)
 	if r.Lost {
 		text += ", lost"
 	}

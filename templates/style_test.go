@@ -64,13 +64,17 @@ func luminance(t *testing.T, hex string) float64 {
 		t.Fatal(err)
 	}
 	linear := func(shift int) float64 {
-		c := float64(rgb>>shift&0xff) / 255
-		if c <= 0.04045 {
-			return c / 12.92
-		}
-		return math.Pow((c+0.055)/1.055, 2.4)
+		return linearPart(float64(rgb>>shift&0xff) / 255)
 	}
 	return 0.2126*linear(16) + 0.7152*linear(8) + 0.0722*linear(0)
+}
+
+// linearPart takes the gamma of sRGB off.
+func linearPart(c float64) float64 {
+	if c <= 0.04045 {
+		return c / 12.92
+	}
+	return math.Pow((c+0.055)/1.055, 2.4)
 }
 
 func contrast(a, b float64) float64 { return (max(a, b) + 0.05) / (min(a, b) + 0.05) }

@@ -22,13 +22,37 @@ const TypesPath = "/types"
 type Types struct {
 	Table       tasktype.Table // Rows, not Types, are shown
 	Rows        []tasktype.Row
-	Find        string          // words that the names have
-	Last        string          // span of time that is counted, "24h"
+	Find        string // words that the names have
+	Counted     Counted
 	Ranges      []Choice        // spans
 	Sorts       map[string]Sort // by key
 	Found, All  int             // types that match, and all
 	First, Next string          // addresses of other pages of the list, empty if there are none
 	Unreadable  bool            // the history cannot be read
+}
+
+// Counted is the span of time that a page counts.
+type Counted struct {
+	Last     string     // "24h"
+	Chosen   *ChartSpan // counted instead, if it was chosen by its ends
+	From, To int64      // what was counted, in whole steps, µs; needed for a span that was chosen
+	Carry    string     // query of addresses that leads to the same span, "?last=7d", empty for the usual one
+}
+
+// Words say when: "in the last 24h".
+func (c Counted) Words() string {
+	if c.Chosen != nil {
+		return "in this time"
+	}
+	return "in the last " + c.Last
+}
+
+// condition finds the tasks with a time in the span.
+func (c Counted) condition(of query.Field) string {
+	if c.Chosen != nil {
+		return query.New(query.Between(of, c.From, c.To)).String()
+	}
+	return of.String() + ":-" + c.Last + ".."
 }
 
 // Page draws the whole page.
@@ -42,9 +66,9 @@ func (u URLs) typeOf(name string) templ.SafeURL { return u.path(TypePath(name)) 
 // typeRowID is the id of the row of a type.
 func typeRowID(name string) string { return "tt-" + url.QueryEscape(name) }
 
-// endedOfType links to the tasks of a type that ended in the last span of time.
-func (u URLs) endedOfType(name, last string, pairs ...string) templ.SafeURL {
-	return u.tasksWhere(append([]string{"name", name, "q", "finished:-" + last + ".. state:failure,success"}, pairs...)...)
+// endedOfType links to the tasks of a type that ended in a span of time.
+func (u URLs) endedOfType(name string, in Counted, pairs ...string) templ.SafeURL {
+	return u.tasksWhere(append([]string{"name", name, "q", in.condition(query.Finished) + " state:failure,success"}, pairs...)...)
 }
 
 // together reports whether a row counts tasks of several names.
@@ -91,12 +115,12 @@ func typeTrend(steps []tasktype.Step) (succeeded, failed []float64) {
 }
 
 // typeTrendWords describe the trend.
-func typeTrendWords(t tasktype.Table, r tasktype.Row) string {
-	succeeded, failed := typeTrend(r.Trend)
-	words := plural(len(r.Trend), "step", "steps") + " of " + duration(t.Step.Seconds()) + ": at most " + decimal(peak(sum(succeeded, failed))) +
+func typeTrendWords(step time.Duration, trend []tasktype.Step) string {
+	succeeded, failed := typeTrend(trend)
+	words := plural(len(trend), "step", "steps") + " of " + duration(step.Seconds()) + ": at most " + decimal(peak(sum(succeeded, failed))) +
 		" tasks ended in one, at most " + decimal(peak(failed)) + " of them failed"
 	unknown := 0
-	for _, s := range r.Trend {
+	for _, s := range trend {
 		if !s.Observed {
 			unknown++
 		}
@@ -149,7 +173,7 @@ type TaskType struct {
 	Detail  tasktype.Detail
 	Drift   *tasktype.Drift // nil if unknown
 	Sample  tasktype.Sample
-	Last    string         // span of time that is counted, "24h"
+	Counted Counted
 	Ranges  []Choice       // spans
 	Slots   int64          // processes of the workers that ran it
 	SlotsOf int            // and how many of these workers have told
@@ -197,9 +221,9 @@ func (v TaskType) marksOf(i int) []deploys.Mark {
 	return within(v.Marks, from.UnixMicro(), v.Detail.Step)
 }
 
-// stepTime is when a step began.
-func (v TaskType) stepTime(i int) string {
-	return v.Detail.From.Add(time.Duration(i) * v.Detail.Step).Format("2 Jan 15:04")
+// stepTime is when a step began, µs.
+func (v TaskType) stepTime(i int) int64 {
+	return v.Detail.From.Add(time.Duration(i) * v.Detail.Step).UnixMicro()
 }
 
 // neededWords say how many processes of workers a type keeps busy.
@@ -225,7 +249,7 @@ func shareOf(n, of int) string { return percent(float64(n), float64(max(of, 1)))
 // partQuery finds the tasks of a type in one place.
 func partQuery(v TaskType, field, value string) string {
 	f, _ := query.FieldNamed(field)
-	return query.New(query.And{query.Equal(query.Name, v.Name), query.Equal(f, value)}).String() + " received:-" + v.Last + ".."
+	return query.New(query.And{query.Equal(query.Name, v.Name), query.Equal(f, value)}).String() + " " + v.Counted.condition(query.Received)
 }
 
 // meter is a share as an attribute.

@@ -36,6 +36,9 @@ func (p *forms) releaseForm(ctx context.Context, form url.Values) (templates.For
 	v.NothingToDo, v.Preview.Preview = false, preview
 	v.Hidden = append(v.Hidden, templates.Param{Name: "version", Value: l.Version})
 	v.Preview.Details = templates.LockDetails(l)
+	if !l.Persistent {
+		v.Preview.ExpiresAt = micros(l.ExpiresAt)
+	}
 	return v, nil
 }
 

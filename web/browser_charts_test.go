@@ -103,7 +103,7 @@ func chartIsBrushed(t *testing.T, b context.Context) {
 	tb.until(inked + " > 1000")
 	tb.want(`document.querySelectorAll("#chart-rows tr").length < 40`, true)
 	tb.want(param+`("q") + `+param+`("chart")`, "name:billing.chargename")
-	tb.want(`[...document.querySelectorAll(".rail a")].filter((a) => a.search === "?" + new URLSearchParams([["since", `+param+`("since")], ["until", `+param+`("until")]])).length`, 2.0)
+	tb.want(`[...document.querySelectorAll(".rail a")].filter((a) => a.search === "?" + new URLSearchParams([["since", `+param+`("since")], ["until", `+param+`("until")]])).length`, 4.0)
 	listed := `document.querySelectorAll("#tasks > tr").length`
 	few := tb.eval(listed).(float64)
 	tb.eval(`document.querySelector("#chart-head .reset").click()`)

@@ -104,6 +104,15 @@ func timesAreLocal(t *testing.T, b context.Context) {
 	choose("local", "/tasks/later")
 	tb.until(`document.querySelector("#task-facts time").textContent === "2026-11-21 18:30:00.000"`)
 	tb.want(`getComputedStyle(document.querySelector("#task-facts .zone")).display`, "none")
+	for _, path := range []string{
+		"/", "/types", "/types/billing.charge", "/failures?" + span, "/workers/celery@a?tab=clock", "/workers/celery@a?tab=now", "/schedules", "/about",
+	} {
+		tb.eval(`void location.assign("/ops` + path + `")`)
+		tb.until(`location.pathname + location.search === "/ops` + path + `" && ` + live)
+		tb.until(`!/\d UTC|\(UTC\)/.test(document.body.innerText)`)
+	}
+	tb.eval(`void location.assign("/ops/types?` + span + `")`)
+	tb.until(`document.querySelector("#main .reset")?.innerText.replace(/\s+/g, " ").includes("21 Nov 18:15 – 18:25")`)
 	choose("relative", "/tasks/task-00")
 	tb.until(`/ ago$/.test(document.querySelector("#task-facts time").textContent)`)
 	choose("", "/tasks/task-00")

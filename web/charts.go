@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/rollup"
@@ -149,10 +150,9 @@ func chartLines(s rollup.Result, c query.Chart) []chartLine {
 			{templates.ChartColumn{Name: "p99", Color: "--failure"}, s.Series[0].Points, percentile(c.Measure, .99)},
 		}
 	}
-	colors := []string{"--success", "--started", "--retry", "--revoked", "--received", "--rejected", "--custom", "--pending"}
 	lines := make([]chartLine, 0, len(s.Series)+1)
 	for i, l := range s.Series {
-		column, value := templates.ChartColumn{Name: cmp.Or(l.Name, "unknown"), Color: colors[i%len(colors)], Draw: templates.Stacked}, ended
+		column, value := templates.ChartColumn{Name: cmp.Or(l.Name, "unknown"), Color: groupColor(i, l.Name), Draw: templates.Stacked}, ended
 		if c.Measure != "" {
 			column.Name, column.Draw, value = column.Name+" p95", templates.Line, percentile(c.Measure, .95)
 		}
@@ -163,6 +163,16 @@ func chartLines(s rollup.Result, c query.Chart) []chartLine {
 		lines = append(lines, chartLine{column, failures(s.Series), counts(func(p *rollup.Point) int64 { return p.Failed })})
 	}
 	return lines
+}
+
+// groupColor is the token of a group by its rank. Groups have colours of their own: those of states would tell that a group has
+// failed, say.
+func groupColor(rank int, name string) string {
+	const rest = 8 // is grey
+	if name == rollup.Other {
+		rank = rest - 1
+	}
+	return "--group-" + strconv.Itoa(min(rank+1, rest))
 }
 
 // failures adds up what failed.

@@ -54,10 +54,17 @@ func (p *failurePages) load(ctx context.Context, a address) (page, error) {
 		p.log.WarnContext(ctx, "list failures", "error", err)
 		v.Unreadable, pg.status = true, http.StatusServiceUnavailable
 	}
+	v.Span, v.SpanQuery = p.span(q.Span, func(s query.Span) string {
+		other := q
+		other.Span, other.After = s, nil
+		return other.URL(path)
+	})
 	v.Groups, v.Open, v.Resolved = found.Groups, found.Open, found.Resolved
 	v.Before = p.precedents(ctx, found.Groups...)
 	if q.After != nil {
-		v.Newest = query.Failures{Show: q.Show, Assignee: q.Assignee, Limit: q.Limit}.URL(path)
+		first := q
+		first.After = nil
+		v.Newest = first.URL(path)
 	}
 	if found.Next != nil {
 		q.After = found.Next
@@ -65,6 +72,15 @@ func (p *failurePages) load(ctx context.Context, a address) (page, error) {
 	}
 	pg.view = v
 	return pg, nil
+}
+
+// span is a span of time as pages show it, nil if there is none, and its parameters. link makes the address of the page with
+// another one.
+func (p *failurePages) span(s query.Span, link func(query.Span) string) (span *templates.ChartSpan, params string) {
+	if !s.Chosen() {
+		return nil, ""
+	}
+	return &templates.ChartSpan{From: s.From * 1e6, To: s.To * 1e6, Href: link(query.Span{})}, query.SpanOf(link(s))
 }
 
 // hourAgo is when the last hour began, to the minute, so that links to it do not change all the time.
@@ -75,7 +91,9 @@ func (p *failurePages) hourAgo() int64 {
 // loadGroup shows one group.
 func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	id := a.name
-	f, err := p.group(ctx, id)
+	span, _ := query.ParseSpan(a.query) // a wrong one shows all times
+	address := func(s query.Span) string { return query.Chart{Span: s}.URL(templates.FailurePath(id)) }
+	f, err := p.groupIn(ctx, id, span)
 	if errors.Is(err, history.ErrNotFound) {
 		return page{}, unknown(templates.Problem{
 			Title:   "Unknown failure",
@@ -86,7 +104,8 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	v := templates.FailureGroup{Group: f, Since: p.hourAgo(), Self: p.urls.Prefix + templates.FailurePath(id)}
+	v := templates.FailureGroup{Group: f, Since: p.hourAgo(), Self: p.urls.Prefix + address(span)}
+	v.Span, v.SpanQuery = p.span(span, func(s query.Span) string { return p.urls.Prefix + address(s) })
 	v.Before = p.precedents(ctx, f)[f.ID]
 	just := p.justResolved(ctx, a)
 	v.JustResolved = just != nil && just.ID == f.ID
@@ -101,21 +120,41 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
+	q = q.And(span.Finished())
 	found, err := p.backend.Tasks(ctx, history.TaskRequest{Query: q, Limit: newestFailures, Now: p.now()})
 	if err != nil {
 		return page{}, err
 	}
 	v.Tasks = found.Tasks
-	v.Split, err = p.splits.get(id, func() (tasktype.Split, error) {
+	v.Split, err = p.splits.get(address(span), func() (tasktype.Split, error) {
 		return tasktype.ReadSplit(ctx, p.backend, q, f.Name, p.now())
 	})
 	if err != nil {
 		return page{}, err
 	}
 	return page{
-		url: templates.FailurePath(id), title: f.Fingerprint.Type,
+		url: address(span), title: f.Fingerprint.Type,
 		section: templates.SectionFailures, view: v,
 	}, nil
+}
+
+// groupIn returns a group with what it counts in a span of time, as group does.
+func (p *failurePages) groupIn(ctx context.Context, id string, span query.Span) (history.FailureGroup, error) {
+	f, err := p.group(ctx, id)
+	if err != nil || !span.Chosen() {
+		return f, err
+	}
+	r := query.Failures{Show: query.ShowAll, Span: span, Limit: 1}.Request(p.now(), 0)
+	r.Only = &f.ID
+	found, err := p.backend.History().FailureGroups(ctx, r)
+	if err != nil {
+		return f, err
+	}
+	if len(found.Groups) == 0 {
+		f.Within, f.Trend = 0, make([]int64, history.TrendHours)
+		return f, nil
+	}
+	return found.Groups[0], nil
 }
 
 // group returns the group of an id as of now, history.ErrNotFound if there is none.

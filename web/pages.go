@@ -3,7 +3,6 @@ package web
 import (
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/results"
 	"github.com/umbelhq/umbel/monitor/rollup"
@@ -72,7 +71,7 @@ func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, cha
 	if first != nil && p.audits != nil {
 		p.audits.reports = first.audits.reports
 	}
-	queues := &queuePages{common: c, messages: newCache[command.WaitingMessages](messagesAge)}
+	queues := newQueuePages(c)
 	p.forms = &forms{common: c, queues: queues}
 	p.routes = p.table(o, queues)
 	return p
@@ -81,6 +80,7 @@ func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, cha
 // table lists all kinds of pages.
 func (p *pages) table(o Options, queues *queuePages) []route {
 	charts := &charts{common: p.common, cache: newCache[rollup.Result](chartAge)}
+	queues.charts = charts
 	overview := &overviewPage{p.common, charts, p.failing}
 	tasks := &tasksPage{p.common, charts, p.counts, newCache[breakdown](breakdownAge)}
 	repeated := &duplicatePages{p.common}

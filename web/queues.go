@@ -1,17 +1,23 @@
 package web
 
 import (
+	"cmp"
 	"context"
+	"net/url"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/queues"
+	"github.com/umbelhq/umbel/monitor/rollup"
+	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/auth"
+	"github.com/umbelhq/umbel/web/query"
 )
 
 const (
@@ -22,12 +28,21 @@ const (
 	depthPoints = 360             // on the page of a queue
 	hourSeconds = 3600
 	paramHidden = "hidden"
+
+	maxEndedQueues = 500             // whose ended tasks are counted apart
+	endedAge       = 5 * time.Second // counters are stored as often
 )
 
 // queuePages are the list of queues and the page of one.
 type queuePages struct {
 	*common
+	charts   *charts
 	messages *cache[command.WaitingMessages] // that are next, by queue
+	ended    *cache[rollup.Result]           // tasks of all queues, by span of time
+}
+
+func newQueuePages(c *common) *queuePages {
+	return &queuePages{common: c, messages: newCache[command.WaitingMessages](messagesAge), ended: newCache[rollup.Result](endedAge)}
 }
 
 // next returns the messages that are next in a queue.
@@ -52,29 +67,80 @@ func (p *queuePages) snapshot(ctx context.Context) (queues.Snapshot, error) {
 // load lists queues.
 func (p *queuePages) load(ctx context.Context, a address) (page, error) {
 	all := a.query.Get(paramHidden) == "true"
+	span, _ := query.ParseSpan(a.query) // a wrong one shows the last hour
+	order := a.query.Get("sort")
+	if !slices.Contains(queues.SortKeys(), strings.TrimPrefix(order, "-")) || order == "name" {
+		order = "" // likewise
+	}
+	address := func(all bool, span query.Span, order string) string {
+		v, _ := url.ParseQuery(query.SpanOf(query.Chart{Span: span}.URL("")))
+		if order != "" && order != "name" {
+			v.Set("sort", order)
+		}
+		if all {
+			v.Set(paramHidden, "true")
+		}
+		if len(v) == 0 {
+			return "/queues"
+		}
+		return "/queues?" + v.Encode()
+	}
 	s, err := p.snapshot(ctx)
 	if err != nil {
 		return page{}, err
 	}
-	v := templates.Queues{All: all, Poll: s, Then: p.then != nil}
+	v := templates.Queues{All: all, Poll: s, Then: p.then != nil, Others: p.urls.Prefix + address(!all, span, order), Carry: query.Chart{Span: span}.URL("")}
+	v.Sorts = sorts(queues.SortKeys(), cmp.Or(order, "name"), func(order string) string { return p.urls.Prefix + address(all, span, order) }, "name")
+	if span.Chosen() {
+		v.Span = &templates.ChartSpan{From: span.From * 1e6, To: span.To * 1e6, Href: p.urls.Prefix + address(all, query.Span{}, order)}
+	}
 	if v.Then {
 		v.Sent = p.then.WaitingTasks()
 	}
-	for _, q := range s.Queues {
+	ended := p.endedBy(ctx, span, &v)
+	list := slices.Clone(s.Queues)
+	queues.Sort(list, cmp.Or(order, "name"))
+	for _, q := range list {
 		if q.Hidden {
 			v.Hidden++
 		}
 		if all || !q.Hidden {
-			v.Queues = append(v.Queues, p.shown(q, s, trendPoints))
+			shown := p.shown(q, s, trendPoints)
+			shown.Ended = ended[q.Name]
+			v.Queues = append(v.Queues, shown)
 		}
 	}
-	pg := page{
-		url: "/queues", title: "Queues", section: templates.SectionQueues, view: v,
+	return page{url: address(all, span, order), title: "Queues", section: templates.SectionQueues, view: v}, nil
+}
+
+// endedBy returns how many tasks of each queue ended over a span of time, the last hour if none was chosen.
+func (p *queuePages) endedBy(ctx context.Context, span query.Span, v *templates.Queues) map[string][]tasktype.Step {
+	chart := query.Chart{Span: span}
+	s, err := p.ended.get(chart.URL(""), func() (rollup.Result, error) {
+		now := p.now()
+		from, to := chart.Range(now)
+		return rollup.Read(ctx, p.backend, p.backend.History(), rollup.Request{
+			From: from, To: to, Now: now, GroupBy: rollup.ByQueue, OmitHistograms: true, MaxSeries: maxEndedQueues,
+		})
+	})
+	if err != nil {
+		p.log.WarnContext(ctx, "ended tasks of queues not read", "error", err)
+		return nil
 	}
-	if all {
-		pg.url += "?" + paramHidden + "=true"
+	ended := make(map[string][]tasktype.Step, len(s.Series))
+	for _, l := range s.Series {
+		steps := make([]tasktype.Step, len(l.Points))
+		for i := range l.Points {
+			at := &l.Points[i]
+			v.Observed = v.Observed || at.Observed
+			steps[i] = tasktype.Step{Observed: at.Observed, Received: at.Received, Succeeded: at.Succeeded, Failed: at.Failed}
+		}
+		if l.Name != rollup.Other {
+			ended[l.Name] = steps
+		}
 	}
-	return pg, nil
+	v.Counted, v.Step = true, s.Step
+	return ended
 }
 
 // shown is a queue with its chart, of the hour before the poll or the instant.
@@ -140,7 +206,12 @@ func (p *queuePages) loadQueue(ctx context.Context, a address) (page, error) {
 		}
 		v.NotReceived = found.Tasks
 	}
-	return page{url: templates.QueuePath(name), title: name, section: templates.SectionQueues, view: v}, nil
+	below := templates.QueuePath(name)
+	chart, _ := query.ParseChart(a.query.Get("chart")) // wrong ones show the usual chart
+	chart.Span, _ = query.ParseSpan(a.query)
+	v.Carry = query.Chart{Span: chart.Span}.URL("")
+	v.Chart = p.charts.chart(ctx, of, chart, func(c query.Chart) string { return c.URL(p.urls.Prefix + below) })
+	return page{url: chart.URL(below), title: name, section: templates.SectionQueues, view: v}, nil
 }
 
 // unknownQueue proposes a queue of nearly the same name.

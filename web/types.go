@@ -47,19 +47,24 @@ func (p *typePages) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, invalid(err, templates.Link{Text: "All task types", Href: path})
 	}
-	v := templates.Types{Find: q.Find, Last: cmp.Or(q.Last, query.DefaultTypesLast), Sorts: typeSorts(q, path), Ranges: typeRanges(q, path)}
+	v := templates.Types{Find: q.Find, Counted: counted(q, path), Sorts: typeSorts(q, path), Ranges: typeRanges(q, path)}
 	pg := page{url: q.URL(templates.TypesPath), title: "Task types", section: templates.SectionTypes}
 	var usual map[string]tasktype.Usual
 	var reading sync.WaitGroup
-	reading.Go(func() { usual = p.usualBefore(ctx, tasktype.From(q.Length(), p.now())) })
+	reading.Go(func() { usual = p.usualBefore(ctx, tasktype.From(q.Counted(p.now()))) })
 	table, err := p.table(ctx, q)
 	reading.Wait()
 	if err != nil {
 		p.log.WarnContext(ctx, "list task types", "error", err)
 		v.Unreadable, pg.status = true, http.StatusServiceUnavailable
 	}
-	rows, found, more := q.Page(table.Rows(usual, p.lastFailures(ctx)))
+	var failures []history.FailureGroup
+	if !q.Chosen() { // else they may have failed later
+		failures = p.lastFailures(ctx)
+	}
+	rows, found, more := q.Page(table.Rows(usual, failures))
 	v.Table, v.Rows, v.Found, v.All = table, rows, found, len(table.Types)
+	v.Counted.From, v.Counted.To = micros(table.From), micros(table.To)
 	first := q
 	first.After = ""
 	if q.After != "" {
@@ -75,8 +80,8 @@ func (p *typePages) load(ctx context.Context, a address) (page, error) {
 
 // table returns the counts of all types, which may be a little old.
 func (p *typePages) table(ctx context.Context, q query.Types) (tasktype.Table, error) {
-	return p.tables.get(q.Last, func() (tasktype.Table, error) {
-		return tasktype.Read(ctx, p.backend.History(), q.Length(), p.now())
+	return p.tables.get(spanOf(q).URL(""), func() (tasktype.Table, error) {
+		return tasktype.Read(ctx, p.backend.History(), q.Counted(p.now()))
 	})
 }
 
@@ -106,35 +111,38 @@ func (p *typePages) lastFailures(ctx context.Context) []history.FailureGroup {
 
 // typeSorts are the orders that the heads of columns lead to, by key.
 func typeSorts(q query.Types, path string) map[string]templates.Sort {
-	sorts := map[string]templates.Sort{}
-	current, descending := strings.CutPrefix(q.Order(), "-")
-	for _, key := range tasktype.SortKeys() {
-		s, other := templates.Sort{}, q
-		other.After, other.Sort = "", "-"+key
-		if key == "name" {
-			other.Sort = key
+	return sorts(tasktype.SortKeys(), q.Order(), func(order string) string {
+		q.After, q.Sort = "", order
+		if order == query.DefaultTypesSort {
+			q.Sort = ""
 		}
-		if key == current {
-			s.Order, other.Sort = "ascending", "-"+key
-			if descending {
-				s.Order, other.Sort = "descending", key
-			}
-		}
-		if other.Sort == query.DefaultTypesSort {
-			other.Sort = ""
-		}
-		s.Href = other.URL(path)
-		sorts[key] = s
+		return q.URL(path)
+	}, "name")
+}
+
+// spanOf is a query with nothing but its span of time.
+func spanOf(q query.Types) query.Types { return query.Types{Last: q.Last, Span: q.Span} }
+
+// counted is the span of time of a query, and the way back from one that was chosen.
+func counted(q query.Types, path string) templates.Counted {
+	c := templates.Counted{Last: cmp.Or(q.Last, query.DefaultTypesLast), Carry: spanOf(q).URL("")}
+	if q.Chosen() {
+		c.Chosen = &templates.ChartSpan{From: q.From * 1e6, To: q.To * 1e6}
+		q.Span, q.After = query.Span{}, ""
+		c.Chosen.Href = q.URL(path)
 	}
-	return sorts
+	return c
 }
 
 // typeRanges are the spans of time that a page may count.
 func typeRanges(q query.Types, path string) []templates.Choice {
 	var list []templates.Choice
 	current := cmp.Or(q.Last, query.DefaultTypesLast)
+	if q.Chosen() {
+		current = ""
+	}
 	for _, last := range query.Ranges() {
-		q.Last, q.After = last, ""
+		q.Last, q.After, q.Span = last, "", query.Span{}
 		if last == query.DefaultTypesLast {
 			q.Last = ""
 		}
@@ -152,29 +160,30 @@ func (p *typePages) loadType(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, invalid(err, back)
 	}
-	q = query.Types{Last: q.Last}
-	d, err := p.details.get(q.Last+" "+a.name, func() (tasktype.Detail, error) {
-		return tasktype.ReadDetail(ctx, p.backend.History(), q.Length(), p.now(), a.name)
+	q = spanOf(q)
+	d, err := p.details.get(q.URL("")+" "+a.name, func() (tasktype.Detail, error) {
+		return tasktype.ReadDetail(ctx, p.backend.History(), q.Counted(p.now()), a.name)
 	})
 	if err != nil {
 		return page{}, err
 	}
-	sample, err := p.samples.get(a.name, func() (tasktype.Sample, error) {
-		return tasktype.ReadSample(ctx, p.backend, a.name, outliers)
+	sample, err := p.samples.get(query.Types{Span: q.Span}.URL("")+" "+a.name, func() (tasktype.Sample, error) {
+		return tasktype.ReadSample(ctx, p.backend, a.name, q.Finished(), outliers)
 	})
 	if err != nil {
 		return page{}, err
 	}
-	if d.Type.Name == "" && sample.Tasks == 0 {
+	v := templates.TaskType{
+		Name: a.name, Detail: d, Sample: sample, Counted: counted(q, path), Ranges: typeRanges(q, path),
+	}
+	v.Counted.From, v.Counted.To = micros(d.From), micros(d.To)
+	if d.Type.Name == "" && sample.Tasks == 0 && !q.Chosen() {
 		return page{}, unknown(templates.Problem{
-			Title: "Unknown task type", Message: "No task of this name is known in the last " + cmp.Or(q.Last, query.DefaultTypesLast) + ".",
+			Title: "Unknown task type", Message: "No task of this name is known " + v.Counted.Words() + ".",
 			Back: back.Href, BackText: back.Text,
 		})
 	}
-	v := templates.TaskType{
-		Name: a.name, Detail: d, Drift: p.usualBefore(ctx, d.From, a.name)[a.name].Against(d.Type.Run), Sample: sample,
-		Last: cmp.Or(q.Last, query.DefaultTypesLast), Ranges: typeRanges(q, path),
-	}
+	v.Drift = p.usualBefore(ctx, d.From, a.name)[a.name].Against(d.Type.Run)
 	v.Marks = p.marks(ctx, d.From, d.To)
 	v.Slots, v.SlotsOf = p.slots(d.Workers)
 	return page{url: q.URL(below), title: a.name, section: templates.SectionTypes, view: v}, nil

@@ -120,23 +120,9 @@ func workerSorts(q query.Workers, path string, byName bool) map[string]templates
 	if q.Sort == "" && byName {
 		q.Sort = "name"
 	}
-	sorts := map[string]templates.Sort{}
-	current, descending := strings.CutPrefix(q.Sort, "-")
-	for _, key := range workers.SortKeys() {
-		s, other := templates.Sort{}, query.Workers{Find: q.Find, Sort: "-" + key}
-		if key == "name" || key == "pool" || key == "queues" || key == "version" {
-			other.Sort = key
-		}
-		if key == current {
-			s.Order, other.Sort = "ascending", "-"+key
-			if descending {
-				s.Order, other.Sort = "descending", key
-			}
-		}
-		s.Href = other.URL(path)
-		sorts[key] = s
-	}
-	return sorts
+	return sorts(workers.SortKeys(), q.Sort, func(order string) string {
+		return query.Workers{Find: q.Find, Sort: order}.URL(path)
+	}, "name", "pool", "queues", "version")
 }
 
 // matches reports whether every word of find is in what a row shows of its worker.

@@ -43,6 +43,8 @@ const (
 type FailureRequest struct {
 	Assignee string           // only groups that are assigned to them; empty is all
 	Resolved *bool            // only groups that are, or are not, resolved; nil is all
+	From, To time.Time        // only groups with a failure at From ≤ t < To; zero is all
+	Only     *fingerprint.ID  // only this group; nil is all
 	Busiest  bool             // groups with failures in the last hour, most first; else all, newest failure first
 	After    *FailurePosition // position that the page starts after; not with Busiest
 	Limit    int              // 1 to 500
@@ -50,11 +52,28 @@ type FailureRequest struct {
 	MaxAge   time.Duration    // how old the result may be
 }
 
+// Spanned reports whether only a span of time is asked for.
+func (r FailureRequest) Spanned() bool { return !r.To.IsZero() }
+
+// TrendSpan is where the trends of groups begin, and how long each of their parts is.
+func (r FailureRequest) TrendSpan() (from time.Time, part time.Duration) {
+	if !r.Spanned() {
+		return r.Now.Truncate(time.Hour).Add(-(TrendHours - 1) * time.Hour), time.Hour
+	}
+	return r.From, max((r.To.Sub(r.From) + TrendHours*time.Microsecond - 1) / TrendHours, time.Microsecond).Truncate(time.Microsecond)
+}
+
 // Page selects the page from all groups. It modifies all.
 func (r FailureRequest) Page(all []FailureGroup) FailurePage {
 	var page FailurePage
 	if r.Assignee != "" {
 		all = slices.DeleteFunc(all, func(f FailureGroup) bool { return f.Assignee != r.Assignee })
+	}
+	if r.Spanned() {
+		all = slices.DeleteFunc(all, func(f FailureGroup) bool { return f.Within == 0 })
+	}
+	if r.Only != nil {
+		all = slices.DeleteFunc(all, func(f FailureGroup) bool { return f.ID != *r.Only })
 	}
 	for i := range all {
 		if all[i].Resolved() {
@@ -91,7 +110,7 @@ type FailurePosition struct {
 type FailurePage struct {
 	Groups         []FailureGroup
 	Next           *FailurePosition // where the next page starts, nil at the end
-	Open, Resolved int              // all groups of the assignee, whatever else the request has
+	Open, Resolved int              // all groups of the assignee and the span, whatever else the request has
 }
 
 // FailureGroup is a group of failed tasks.
@@ -103,8 +122,9 @@ type FailureGroup struct {
 	TaskID          string // of the newest
 	Count           Count
 	LastHour        int // failures in it, up to MaxFailureCount
+	Within          int // failures in the span that was asked for, up to MaxFailureCount; 0 without one
 	FirstAt, LastAt time.Time
-	Trend           []int64   // failures in each of the last TrendHours hours, oldest first
+	Trend           []int64   // failures in each of TrendHours parts of that span, without one in each of the last hours, oldest first
 	ResolvedAt      time.Time // zero if it never was
 
 	Note     string

@@ -37,7 +37,7 @@ const (
 const (
 	MaxPoints       = 180
 	MaxSampledTasks = 10_000 // tasks read if rollups do not suffice
-	maxSeries       = 7      // beside Other
+	maxSeries       = 7      // beside Other, unless a request says otherwise
 	maxGroups       = 2_000  // groups while reading
 	pageSize        = 500
 )
@@ -54,6 +54,7 @@ type Request struct {
 	Now            time.Time     // what relative times refer to
 	GroupBy        Group         // ByState if empty
 	OmitHistograms bool          // Wait and Run are not wanted
+	MaxSeries      int           // beside Other; 7 if 0
 	RankBy         Measure       // series with the most of it come first
 	Timeout        time.Duration // for reading tasks, if rollups do not suffice; 0 reads up to MaxSampledTasks
 }
@@ -345,16 +346,17 @@ func (b *builder) series() Result {
 		a, b := weights[x.Name], weights[y.Name]
 		return cmp.Or(slices.Compare(b[:], a[:]), cmp.Compare(x.Name, y.Name))
 	})
-	if len(b.Series) > maxSeries {
+	most := cmp.Or(b.request.MaxSeries, maxSeries)
+	if len(b.Series) > most {
 		if rest == nil {
 			rest = &Series{Name: Other, Points: make([]Point, b.size())}
 		}
-		for _, l := range b.Series[maxSeries:] {
+		for _, l := range b.Series[most:] {
 			for i := range l.Points {
 				rest.Points[i].add(&l.Points[i])
 			}
 		}
-		b.Series = b.Series[:maxSeries]
+		b.Series = b.Series[:most]
 	}
 	if rest != nil {
 		b.Series = append(b.Series, *rest)

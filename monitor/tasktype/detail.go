@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/rollup"
@@ -30,8 +29,8 @@ type Part struct {
 }
 
 // ReadDetail reads what the counters have of a name. Its Type is zero if that is nothing.
-func ReadDetail(ctx context.Context, rollups history.RollupReader, length time.Duration, now time.Time, name string) (Detail, error) {
-	b := newBuilder(length, now)
+func ReadDetail(ctx context.Context, rollups history.RollupReader, s Span, name string) (Detail, error) {
+	b := newBuilder(s)
 	d := Detail{Runs: make([]rollup.Histogram, len(b.known))}
 	workers, queues := map[string]*Part{}, map[string]*Part{}
 	b.added = func(m history.Rollup, step int) error {

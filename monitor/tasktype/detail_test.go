@@ -14,6 +14,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/query"
 )
 
 func TestReadDetailTellsWorkersAndQueuesApart(t *testing.T) {
@@ -25,7 +26,7 @@ func TestReadDetailTellsWorkersAndQueuesApart(t *testing.T) {
 		history.Rollup{At: noon - 2, Name: "b", Worker: "w3", Queue: "r", Succeeded: 5, Run: ran(time.Hour)},
 		history.Rollup{At: noon - 1},
 	)
-	d, err := tasktype.ReadDetail(t.Context(), s, time.Hour, now, "a")
+	d, err := tasktype.ReadDetail(t.Context(), s, lastHour, "a")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +42,7 @@ func TestReadDetailTellsWorkersAndQueuesApart(t *testing.T) {
 	if !ok || math.Abs(needed.Average-2) > .05 || math.Abs(needed.Busiest-4) > .1 || needed.BusiestFrom.Unix() != (noon-2)*60 {
 		t.Errorf("needed = %+v, %v, want 2 processes, and 4 in the minute from 11:58", needed, ok)
 	}
-	if d, err = tasktype.ReadDetail(t.Context(), s, time.Hour, now, "nope"); err != nil || d.Type.Name != "" {
+	if d, err = tasktype.ReadDetail(t.Context(), s, lastHour, "nope"); err != nil || d.Type.Name != "" {
 		t.Errorf("detail of an unknown name = %+v, %v", d.Type, err)
 	}
 }
@@ -148,7 +149,7 @@ func TestSampleHasTheSlowest(t *testing.T) {
 	for i := range all {
 		all[i].Name = new("a")
 	}
-	s, err := tasktype.ReadSample(t.Context(), listed(all), "a", 3)
+	s, err := tasktype.ReadSample(t.Context(), listed(all), "a", query.Query{}, 3)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -58,9 +58,9 @@ func (t *Trait) SelectedShare() float64 { return float64(t.Selected) / float64(m
 // OthersShare is the part of the other tasks that have the value.
 func (t *Trait) OthersShare() float64 { return float64(t.Others) / float64(max(t.OthersOf, 1)) }
 
-// ReadSample reads the newest tasks of a name, and the newest failed ones.
-func ReadSample(ctx context.Context, tasks rollup.Tasks, name string, outliers int) (Sample, error) {
-	named := query.New(query.Equal(query.Name, name))
+// ReadSample reads the newest tasks of a name, and the newest failed ones, among those that a query finds.
+func ReadSample(ctx context.Context, tasks rollup.Tasks, name string, among query.Query, outliers int) (Sample, error) {
+	named := query.New(query.Equal(query.Name, name)).And(among)
 	newest, _, err := newestTasks(ctx, tasks, named, MaxSampled)
 	if err != nil {
 		return Sample{}, err

@@ -20,7 +20,8 @@ const (
 	MaxTypes = 10_000 // beyond, further names are counted as rollup.Other
 	// NewestFailures is how many groups of failures, newest failure first, Rows gets.
 	NewestFailures = 500
-	maxPlaces      = 100 // workers, and queues, kept of a type; beyond, further ones are only counted
+	maxLength      = 90 * 24 * time.Hour // of a span of time: its end is counted
+	maxPlaces      = 100                 // workers, and queues, kept of a type; beyond, further ones are only counted
 )
 
 // Ranges returns the spans of time that tables may cover, shortest first.
@@ -29,20 +30,28 @@ func Ranges() []time.Duration {
 	return []time.Duration{time.Hour, 6 * time.Hour, day, 7 * day, 30 * day}
 }
 
-// span is the span of time that tables of a range are added up of, and the step of their trends.
-func span(length time.Duration) time.Duration {
+// step is the length of the steps that a span of time is counted in, which counters as old as its beginning are kept for.
+func step(length, age time.Duration) time.Duration {
 	const day = 24 * time.Hour
+	least := day
 	switch {
 	case length <= time.Hour:
-		return time.Minute
-	case length <= 6*time.Hour:
-		return 10 * time.Minute
-	case length <= day:
-		return time.Hour
-	default:
-		return day
+		least = time.Minute
+	case length <= 12*time.Hour:
+		least = 10 * time.Minute
+	case length <= 3*day:
+		least = time.Hour
 	}
+	for _, s := range history.RollupSpans() {
+		if s.Length >= least && age <= s.Retention {
+			return s.Length
+		}
+	}
+	return day
 }
+
+// Span is the time from From to To, as of Now.
+type Span struct{ From, To, Now time.Time }
 
 // Table is what happened to the tasks of each name.
 type Table struct {
@@ -86,21 +95,36 @@ func (t *Type) FailureShare() (float64, bool) {
 	return float64(t.Failed) / float64(t.Ended()), true
 }
 
-// Read reads the table of the time before now that a range covers. If names is not empty it has only these.
-func Read(ctx context.Context, rollups history.RollupReader, length time.Duration, now time.Time, names ...string) (Table, error) {
-	b := newBuilder(length, now)
+// Read reads the table of a span of time, which is widened to whole steps, as of now. If names is not empty it has only these.
+func Read(ctx context.Context, rollups history.RollupReader, s Span, names ...string) (Table, error) {
+	b := newBuilder(s)
 	return b.read(ctx, rollups, history.ByName, names)
 }
 
-// From is when the table of a range begins: at the start of a step.
-func From(length time.Duration, now time.Time) time.Time {
-	return now.Add(-length).Truncate(span(length)).UTC()
+// From is when the table of a span of time begins: at the start of a step.
+func From(s Span) time.Time {
+	t := widened(s)
+	return t.From
 }
 
-// newBuilder returns a builder of the table of the time before now that a range covers.
-func newBuilder(length time.Duration, now time.Time) *builder {
-	step := span(length)
-	t := Table{From: From(length, now), To: now.UTC(), Step: step}
+// widened returns a table without types of a span of time.
+func widened(s Span) Table {
+	if first := s.To.Add(-maxLength); s.From.Before(first) {
+		s.From = first
+	}
+	step := step(s.To.Sub(s.From), s.Now.Sub(s.From))
+	t := Table{From: s.From.Truncate(step).UTC(), To: s.To.UTC(), Step: step}
+	if end := t.To.Add(step - 1).Truncate(step); end.Before(s.Now) {
+		t.To = end
+	} else {
+		t.To = s.Now.UTC()
+	}
+	return t
+}
+
+// newBuilder returns a builder of the table of a span of time.
+func newBuilder(s Span) *builder {
+	t := widened(s)
 	return &builder{Table: t, types: map[string]*building{}, known: make([]bool, t.steps())}
 }
 
@@ -147,7 +171,7 @@ func (b *builder) observe(ctx context.Context, rollups history.RollupReader) err
 	return nil
 }
 
-func (t *Table) steps() int { return int((t.To.Sub(t.From) + t.Step - 1) / t.Step) }
+func (t *Table) steps() int { return max(int((t.To.Sub(t.From)+t.Step-1)/t.Step), 0) }
 
 // builder adds up a table.
 type builder struct {

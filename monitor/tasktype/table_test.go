@@ -18,6 +18,8 @@ const noon = 1_795_262_400 / 60 // minutes since 1970, a full hour
 
 var now = time.Unix(noon*60+30, 0)
 
+var lastHour = tasktype.Span{From: now.Add(-time.Hour), To: now, Now: now}
+
 // counted returns a store with counters of minutes.
 func counted(t testing.TB, cells ...history.Rollup) history.Store {
 	t.Helper()
@@ -43,7 +45,7 @@ func ran(times ...time.Duration) []byte {
 
 func read(t testing.TB, s history.Store, length time.Duration) tasktype.Table {
 	t.Helper()
-	table, err := tasktype.Read(t.Context(), s, length, now)
+	table, err := tasktype.Read(t.Context(), s, tasktype.Span{From: now.Add(-length), To: now, Now: now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,6 +79,43 @@ func TestReadCountsTypes(t *testing.T) {
 	}
 	if a.Trend[0].Observed {
 		t.Error("an hour without counters is observed")
+	}
+}
+
+// A span that lies in the past is counted in steps for which counters are still kept, widened to whole ones.
+func TestReadCountsASpan(t *testing.T) {
+	t.Parallel()
+	s := counted(
+		t,
+		history.Rollup{At: noon - 61, Name: "a", Succeeded: 1},
+		history.Rollup{At: noon - 60, Name: "a", Succeeded: 2},
+		history.Rollup{At: noon - 41, Name: "a", Succeeded: 4},
+		history.Rollup{At: noon - 40, Name: "a", Succeeded: 8},
+	)
+	at := time.Unix(noon*60, 0)
+	for name, test := range map[string]struct {
+		now  time.Time
+		step time.Duration
+		want int64
+	}{
+		"today":               {now, time.Minute, 6},
+		"of three days ago":   {at.Add(3 * 24 * time.Hour), 10 * time.Minute, 6},
+		"of nine days ago":    {at.Add(9 * 24 * time.Hour), time.Hour, 14},
+		"of two months ago":   {at.Add(60 * 24 * time.Hour), 24 * time.Hour, 15},
+		"while it still goes": {at.Add(-50 * time.Minute), time.Minute, 2},
+	} {
+		span := tasktype.Span{From: at.Add(-time.Hour), To: at.Add(-40 * time.Minute), Now: test.now}
+		table, err := tasktype.Read(t.Context(), s, span)
+		if err != nil || len(table.Types) != 1 {
+			t.Fatalf("%s: %v, %+v", name, err, table)
+		}
+		if got := table.Types[0].Succeeded; got != test.want || table.Step != test.step {
+			t.Errorf("%s: %d in steps of %v, want %d in steps of %v", name, got, table.Step, test.want, test.step)
+		}
+	}
+	long := tasktype.Span{From: time.Unix(0, 0), To: at, Now: at}
+	if table, err := tasktype.Read(t.Context(), s, long); err != nil || len(table.Types[0].Trend) > 100 {
+		t.Errorf("a long span has %d steps, %v", len(table.Types[0].Trend), err)
 	}
 }
 

@@ -21,6 +21,7 @@ type groupsThen struct {
 	mu    sync.Mutex
 	known bool
 	list  []history.FailureGroup
+	ends  map[fingerprint.ID][]int64 // when the tasks of each failed, µs
 }
 
 // failureGroups returns all groups at the instant.
@@ -30,7 +31,7 @@ func (p *Past) failureGroups(ctx context.Context) ([]history.FailureGroup, error
 	if p.groups.known {
 		return slices.Clone(p.groups.list), nil
 	}
-	g := grouping{at: p.Instant(), all: make(map[fingerprint.ID]*history.FailureGroup)}
+	g := grouping{at: p.Instant(), all: make(map[fingerprint.ID]*history.FailureGroup), ends: make(map[fingerprint.ID][]int64)}
 	r := history.TaskRequest{Query: query.New(query.Equal(query.State, string(state.Failure))), Limit: maxPage, Now: g.at}
 	for {
 		page, err := p.Tasks(ctx, r)
@@ -55,7 +56,7 @@ func (p *Past) failureGroups(ctx context.Context) ([]history.FailureGroup, error
 		}
 		p.groups.list = append(p.groups.list, *f)
 	}
-	p.groups.known = true
+	p.groups.known, p.groups.ends = true, g.ends
 	return slices.Clone(p.groups.list), nil
 }
 
@@ -64,6 +65,8 @@ type grouping struct {
 	at  time.Time
 	n   int
 	all map[fingerprint.ID]*history.FailureGroup
+
+	ends map[fingerprint.ID][]int64
 }
 
 func (g *grouping) add(t *state.Task) {
@@ -83,6 +86,7 @@ func (g *grouping) add(t *state.Task) {
 		g.all[id] = f
 	}
 	f.Count.N++
+	g.ends[id] = append(g.ends[id], micros)
 	if ended.After(g.at.Add(-time.Hour)) {
 		f.LastHour++
 	}
@@ -107,7 +111,25 @@ func (h pastHistory) FailureGroups(ctx context.Context, r history.FailureRequest
 	if err != nil {
 		return history.FailurePage{}, err
 	}
+	if r.Spanned() {
+		for i := range all {
+			all[i].Within, all[i].Trend = within(h.p.groups.ends[all[i].ID], r)
+		}
+	}
 	return r.Page(all), nil
+}
+
+// within counts the failures of a span, and of each part of it.
+func within(ends []int64, r history.FailureRequest) (n int, trend []int64) {
+	trend = make([]int64, history.TrendHours)
+	from, part := r.TrendSpan()
+	for _, micros := range ends {
+		if at := time.UnixMicro(micros); !at.Before(r.From) && at.Before(r.To) {
+			n++
+			trend[min(int(at.Sub(from)/part), len(trend)-1)]++
+		}
+	}
+	return n, trend
 }
 
 // FailureGroup returns one group of the instant, history.ErrNotFound if there was none.

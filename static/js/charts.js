@@ -49,7 +49,7 @@ class Chart extends HTMLElement {
     const link = Object.assign(document.createElement("link"), { rel: "stylesheet", href: this.dataset.style });
     const sheet = new CSSStyleSheet();
     sheet.replaceSync(`
-      :host { display: block; }
+      :host { display: block; --group-1: light-dark(#2672c5, #a4b8fe); --group-2: light-dark(#ac7a03, #fbc146); --group-3: light-dark(#3d6e4e, #44eed9); --group-4: light-dark(#6b2164, #a5551f); --group-5: light-dark(#159cb5, #0c9dcd); --group-6: light-dark(#0b3f91, #5462ba); --group-7: light-dark(#a3488d, #b49720); --group-8: light-dark(#7b857b, #7d897d); }
       .uplot { font: inherit; }
       .mark { position: absolute; z-index: 3; top: 0; bottom: 0; width: 9px; margin-left: -4px; background: linear-gradient(var(--foreground) 0 0) center / 1px no-repeat; }
       .mark.restart { background: repeating-linear-gradient(var(--muted-foreground) 0 3px, transparent 3px 6px) center / 1px no-repeat; }

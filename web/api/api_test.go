@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/url"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -239,7 +240,7 @@ func TestWorker(t *testing.T) {
 	want := decode(t, `{
 		"name": "celery@w1", "pid": 11, "status": "online", "last_heartbeat_at": "2026-11-21T00:00:00.000000Z",
 		"freq_seconds": 2, "clock_offset_seconds": -0.000002, "clock_offset_low_seconds": -0.002002, "clock_offset_high_seconds": null, "clock_set_at": null, "active": 1, "processed": 7, "load": [0.5, 1, 2], "software": "py-celery",
-		"version": "5.6.0", "system": "Linux", "reported_at": null, "restarts": 0, "clock": "1152921504606846976",
+		"version": "5.6.0", "system": "Linux", "reported_at": null, "memory_bytes": null, "failure_share": null, "restarts": 0, "clock": "1152921504606846976",
 		"queues": null, "pool": null
 	}`)
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -387,5 +388,42 @@ func TestTasksPages(t *testing.T) {
 	}
 	if got, want := first["total"], json.Number("7"); got != want {
 		t.Errorf("total = %v, want %v", got, want)
+	}
+}
+
+// TestWorkersAreSorted walks through pages in orders other than that of names.
+func TestWorkersAreSorted(t *testing.T) {
+	t.Parallel()
+	h := newAPI(api.Options{Backend: newBackend(t)})
+	walk := func(order string) (names []string) {
+		path := "/workers?limit=1&sort=" + order
+		for path != "" {
+			list := decode(t, get(t, h, path).Body.String())
+			for _, item := range list["items"].([]any) {
+				names = append(names, item.(map[string]any)["name"].(string))
+			}
+			path = ""
+			if next, ok := list["next"].(string); ok {
+				path = "/workers?limit=1&sort=" + order + "&cursor=" + next
+			}
+		}
+		return names
+	}
+	byName := walk("name")
+	if len(byName) < 2 || !slices.IsSorted(byName) {
+		t.Fatalf("workers by name = %q", byName)
+	}
+	reversed := slices.Clone(byName)
+	slices.Reverse(reversed)
+	if diff := cmp.Diff(reversed, walk("-name")); diff != "" {
+		t.Errorf("workers by -name (-want +got):\n%s", diff)
+	}
+	if got := walk("-processed"); len(got) != len(byName) || got[1] != "celery@w1" {
+		t.Errorf("workers by -processed = %q, want celery@w1, which has accepted fewer, last", got)
+	}
+	for _, path := range []string{"/workers?sort=nothing", "/workers?sort=-load&cursor=bm9ib2R5"} {
+		if got := get(t, h, path).Code; got != http.StatusBadRequest {
+			t.Errorf("%s gets %d, want 400", path, got)
+		}
 	}
 }

@@ -31,6 +31,7 @@ type Failure struct {
 	Status     string  `json:"status" enum:"open,resolved,recurred" doc:"recurred: a task failed after the group was resolved."`
 	Count      int     `json:"count" doc:"Number of failed tasks, up to 10,000."`
 	Exact      bool    `json:"exact" doc:"Whether count is exact."`
+	InSpan     *int    `json:"in_span" doc:"Number of tasks that failed between since and until, up to 10,000; null without them."`
 	LastHour   int     `json:"last_hour" doc:"Number of tasks that failed in the last hour, up to 10,000."`
 	FirstAt    Time    `json:"first_at" doc:"When the oldest retained task failed."`
 	FirstAfter []Mark  `json:"first_after" nullable:"false" doc:"The newest deploy or restart in the day before first_at, and if that is a restart, the newest deploy in that day. It says what came first, not what caused it."`
@@ -40,7 +41,7 @@ type Failure struct {
 	NotedBy    *string `json:"noted_by" doc:"User who wrote the note; null if unknown."`
 	NotedAt    Time    `json:"noted_at"`
 	Assignee   *string `json:"assignee" doc:"User to whom the group is assigned."`
-	Trend      []int64 `json:"trend" nullable:"false" doc:"Failed tasks per clock hour for the last 24 hours, oldest first; the last hour is still in progress."`
+	Trend      []int64 `json:"trend" nullable:"false" doc:"Failed tasks per clock hour for the last 24 hours, oldest first; the last hour is still in progress. With since and until, per twenty-fourth of that span."`
 }
 
 func fromFailure(f history.FailureGroup, before []deploys.Mark) Failure {
@@ -80,6 +81,7 @@ func (a *api) registerFailures(h huma.API) {
 
 type listFailures struct {
 	Query
+	SpanInput
 	Show     string `query:"show" enum:"open,resolved,all" default:"open" doc:"Which groups to list; open includes groups that recurred."`
 	Assigned string `query:"assignee" maxLength:"256" doc:"Only groups assigned to this user."`
 	Limit    int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of groups to return."`
@@ -108,6 +110,9 @@ func (a *api) failures(ctx context.Context, r *listFailures) (*response[List[Fai
 	l := List[Failure]{Items: make([]Failure, len(page.Groups))}
 	for i, f := range page.Groups {
 		l.Items[i] = fromFailure(f, before[f.ID])
+		if q.Chosen() {
+			l.Items[i].InSpan = &f.Within
+		}
 	}
 	total := page.Open
 	switch q.Show {

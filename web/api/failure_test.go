@@ -48,7 +48,7 @@ func TestFailures(t *testing.T) {
 		"items": []any{map[string]any{
 			"id": failed(), "name": "shop.pay", "type": "ValueError", "message": "x", "place": nil,
 			"example": "ValueError('x')", "task_id": failedID, "status": "open",
-			"count": json.Number("1"), "exact": true, "last_hour": json.Number("0"), "trend": trend,
+			"count": json.Number("1"), "exact": true, "last_hour": json.Number("0"), "trend": trend, "in_span": nil,
 			"first_at": "2026-11-21T00:00:07.000000Z", "last_at": "2026-11-21T00:00:07.000000Z", "resolved_at": nil,
 			"first_after": []any{},
 			"note":        nil, "noted_by": nil, "noted_at": nil, "assignee": nil,
@@ -62,6 +62,20 @@ func TestFailures(t *testing.T) {
 	one := want["items"].([]any)[0]
 	if diff := cmp.Diff(one, any(decode(t, get(t, h, "/failures/"+failed()).Body.String()))); diff != "" {
 		t.Errorf("one of them (-want +got):\n%s", diff)
+	}
+	for span, want := range map[string]json.Number{
+		"since=2026-11-21T00:00:07Z&until=2026-11-21T00:00:08Z": "1", "since=2026-11-21T00:00:08Z&until=2026-11-21T01:00:00Z": "0",
+	} {
+		list := decode(t, get(t, h, "/failures?"+span).Body.String())
+		if list["total"] != want {
+			t.Errorf("failures of %s = %v, want %s", span, list["total"], want)
+		}
+		if items := list["items"].([]any); len(items) == 1 && items[0].(map[string]any)["in_span"] != want {
+			t.Errorf("failures of %s in it = %v", span, items[0])
+		}
+	}
+	if got := get(t, h, "/types?since=2026-11-21T00:00:08Z").Code; got != http.StatusBadRequest {
+		t.Errorf("half a span gets %d, want 400", got)
 	}
 }
 

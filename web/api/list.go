@@ -49,6 +49,31 @@ func pageByName[T any](p NamePage, items []T, name func(T) string) (page []T, ne
 	return items[begin:end], next, nil
 }
 
+// pageInOrder returns the items of a page of a list that is sorted otherwise, and the cursor of the next one, as pageByName does.
+// The order may change between two pages.
+func pageInOrder[T any](p NamePage, items []T, name func(T) string) (page []T, next *string, err error) {
+	if p.Cursor == "" {
+		return pageByName(p, items, name)
+	}
+	after, err := base64.RawURLEncoding.DecodeString(p.Cursor)
+	begin := slices.IndexFunc(items, func(item T) bool { return name(item) == string(after) }) + 1
+	if err != nil || begin == 0 {
+		return nil, nil, badParameter(&query.Error{Param: "cursor", Message: "must be next of an earlier response, of an item that is still listed"})
+	}
+	p.Cursor = ""
+	return pageByName(p, items[begin:], name)
+}
+
+// checkSort refuses an order that is not by one of some keys.
+func checkSort(order string, keys []string) error {
+	if order == "" || slices.Contains(keys, strings.TrimPrefix(order, "-")) {
+		return nil
+	}
+	return badParameter(&query.Error{
+		Param: "sort", Message: "must be one of " + strings.Join(keys, ", ") + ", with a leading - for descending order",
+	})
+}
+
 // Tasks is a page of the list of tasks.
 type Tasks struct {
 	Items        []Task  `json:"items" nullable:"false"`

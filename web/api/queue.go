@@ -117,7 +117,8 @@ type purgeInput struct {
 
 type listQueues struct {
 	NamePage
-	Hidden bool `query:"hidden" doc:"Include queues internal to Celery."`
+	Hidden bool   `query:"hidden" doc:"Include queues internal to Celery."`
+	Sort   string `query:"sort" maxLength:"64" default:"name" doc:"One of name, ready, unacked, consumers, in, out, age and drain; with a leading - for descending order. Unknown values come last." example:"-ready"`
 }
 
 type queueInput struct {
@@ -208,6 +209,9 @@ func (a *api) snapshot(ctx context.Context) (queues.Snapshot, error) {
 }
 
 func (a *api) queues(ctx context.Context, r *listQueues) (*response[Queues], error) {
+	if err := checkSort(r.Sort, queues.SortKeys()); err != nil {
+		return nil, err
+	}
 	s, err := a.snapshot(ctx)
 	if err != nil {
 		return nil, a.failed(ctx, err)
@@ -217,7 +221,12 @@ func (a *api) queues(ctx context.Context, r *listQueues) (*response[Queues], err
 		Broker: fromBrokerInfo(s.Broker),
 	}
 	list := slices.DeleteFunc(slices.Clone(s.Queues), func(q queues.Queue) bool { return q.Hidden && !r.Hidden })
-	page, next, err := pageByName(r.NamePage, list, func(q queues.Queue) string { return q.Name })
+	pages := pageByName[queues.Queue]
+	if r.Sort != "" && r.Sort != "name" {
+		queues.Sort(list, r.Sort)
+		pages = pageInOrder
+	}
+	page, next, err := pages(r.NamePage, list, func(q queues.Queue) string { return q.Name })
 	if err != nil {
 		return nil, err
 	}

@@ -72,7 +72,8 @@ func fromComparison(c tasktype.Comparison) Comparison {
 type getType struct {
 	Query
 	Name string `path:"name" doc:"Task name." example:"billing.charge"`
-	Last string `query:"last" enum:"1h,6h,24h,7d,30d" default:"24h" doc:"Span of time to count; it begins with a minute, ten minutes, an hour or a day."`
+	Last string `query:"last" enum:"1h,6h,24h,7d,30d" default:"24h" doc:"Span of time to count, unless since and until give one; it begins with a minute, ten minutes, an hour or a day."`
+	SpanInput
 }
 
 func (a *api) taskType(ctx context.Context, r *getType) (*response[TaskTypeDetail], error) {
@@ -90,11 +91,11 @@ func (a *api) taskType(ctx context.Context, r *getType) (*response[TaskTypeDetai
 	if i < 0 {
 		return nil, problem(http.StatusNotFound, "No task named "+shorten(r.Name)+" was counted in that time.")
 	}
-	d, err := tasktype.ReadDetail(ctx, a.backend.History(), q.Length(), a.now(), r.Name)
+	d, err := tasktype.ReadDetail(ctx, a.backend.History(), q.Counted(a.now()), r.Name)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	sample, err := tasktype.ReadSample(ctx, a.backend, r.Name, 0)
+	sample, err := tasktype.ReadSample(ctx, a.backend, r.Name, q.Finished(), 0)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}

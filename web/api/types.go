@@ -99,10 +99,17 @@ func (a *api) registerTypes(h huma.API) {
 	huma.Register(h, operation(h, auth.View, "get-task-type", "/types/{name}", "Get a task type, by worker, queue and what its tasks share", notFound, unavailable), a.taskType)
 }
 
+// SpanInput is a span of time that was chosen by its ends.
+type SpanInput struct {
+	Since string `query:"since" maxLength:"64" doc:"Start of a span of time: an RFC 3339 time. With until only." example:"2026-11-21T10:00:00Z"`
+	Until string `query:"until" maxLength:"64" doc:"End of that span, at most 400 days later." example:"2026-11-21T10:20:00Z"`
+}
+
 type listTypes struct {
 	Query
-	Find  string `query:"find" maxLength:"1024" doc:"Words that names contain, regardless of case."`
-	Last  string `query:"last" enum:"1h,6h,24h,7d,30d" default:"24h" doc:"Span of time to count; it begins with a minute, ten minutes, an hour or a day."`
+	Find string `query:"find" maxLength:"1024" doc:"Words that names contain, regardless of case."`
+	Last string `query:"last" enum:"1h,6h,24h,7d,30d" default:"24h" doc:"Span of time to count, unless since and until give one; it begins with a minute, ten minutes, an hour or a day."`
+	SpanInput
 	Sort  string `query:"sort" maxLength:"64" default:"-run" doc:"One of name, count, failed, retries, slowest, drift, last_failure, queues, workers, and the percentiles wait, run (the 95th), wait_p50, wait_p99, run_p50 and run_p99; with a leading - for descending order." example:"-failed"`
 	Limit int    `query:"limit" minimum:"1" maximum:"500" default:"50" doc:"Maximum number of types to return."`
 	After string `query:"after" maxLength:"1024" doc:"Name that the page starts after: next of an earlier response."`
@@ -132,13 +139,16 @@ func (a *api) types(ctx context.Context, r *listTypes) (*response[TaskTypes], er
 func (a *api) typeRows(ctx context.Context, q query.Types, names ...string) (tasktype.Table, []tasktype.Row, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	table, err := tasktype.Read(ctx, a.backend.History(), q.Length(), a.now(), names...)
+	table, err := tasktype.Read(ctx, a.backend.History(), q.Counted(a.now()), names...)
 	if err != nil {
 		return table, nil, err
 	}
 	usual, err := tasktype.ReadUsual(ctx, a.backend.History(), table.From, names...)
 	if err != nil {
 		return table, nil, err
+	}
+	if q.Chosen() { // types may have failed later
+		return table, table.Rows(usual, nil), nil
 	}
 	failures, err := a.backend.History().FailureGroups(ctx, history.FailureRequest{Limit: tasktype.NewestFailures, Now: a.now()})
 	return table, table.Rows(usual, failures.Groups), err

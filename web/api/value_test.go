@@ -101,7 +101,7 @@ func TestFromWorkerUnknownIsNull(t *testing.T) {
 	}
 	want := decode(t, `{
 		"name": "w", "pid": null, "status": "late", "last_heartbeat_at": null, "freq_seconds": null, "clock_offset_seconds": null, "clock_offset_low_seconds": null, "clock_offset_high_seconds": null, "clock_set_at": null, "active": null,
-		"processed": null, "load": null, "software": null, "version": null, "system": null, "reported_at": null, "restarts": 0, "clock": null,
+		"processed": null, "load": null, "software": null, "version": null, "system": null, "reported_at": null, "memory_bytes": null, "failure_share": null, "restarts": 0, "clock": null,
 		"queues": null, "pool": null
 	}`)
 	if diff := cmp.Diff(want, decode(t, string(body))); diff != "" {

@@ -7,6 +7,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/umbelhq/umbel/monitor/remote"
+	"github.com/umbelhq/umbel/monitor/workers"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web/auth"
 )
@@ -32,12 +34,15 @@ type Worker struct {
 	ClockSetAt      Time        `json:"clock_set_at" doc:"When Umbel last found that the worker's wall clock had been set; null if it never did."`
 	Queues          []string    `json:"queues" doc:"Consumed queues, as last reported."`
 	Pool            *string     `json:"pool" doc:"Pool implementation, as last reported." example:"prefork"`
+	MemoryBytes     *Int        `json:"memory_bytes" doc:"The most memory that its main process has used, as last inspected."`
+	FailureShare    *float64    `json:"failure_share" doc:"Failed tasks among those that succeeded or failed on it in the last 24 hours, 0 to 1; null if none did."`
 	ReportedAt      Time        `json:"reported_at" doc:"When the worker last reported its queues and pool; null if it never has."`
 }
 
 type listWorkers struct {
 	NamePage
 	Status string `query:"status" enum:"online,late,offline,stopping" doc:"Only workers with this status."`
+	Sort   string `query:"sort" maxLength:"64" default:"name" doc:"One of name, status, pool, active, queues, unfinished, processed, failed (the share), memory, load, version, clock and heartbeat; with a leading - for descending order. Unknown values come last." example:"-memory"`
 }
 
 // FromWorker returns the worker in the form of the API.
@@ -106,22 +111,57 @@ func (a *api) registerWorkers(h huma.API) {
 	huma.Register(h, operation(h, auth.View, "get-worker", "/workers/{name}", "Get a worker", notFound), a.worker)
 }
 
-func (a *api) workers(_ context.Context, r *listWorkers) (*response[List[Worker]], error) {
-	var workers []state.Worker
-	a.backend.View(func(c state.View) { workers = c.Workers() })
-	if r.Status != "" {
-		workers = slices.DeleteFunc(workers, func(w state.Worker) bool { return string(w.Status) != r.Status })
+func (a *api) workers(ctx context.Context, r *listWorkers) (*response[List[Worker]], error) {
+	if err := checkSort(r.Sort, workers.SortKeys()); err != nil {
+		return nil, err
 	}
-	page, next, err := pageByName(r.NamePage, workers, func(w state.Worker) string { return w.Name })
+	var list []state.Worker
+	a.backend.View(func(c state.View) { list = c.Workers() })
+	if r.Status != "" {
+		list = slices.DeleteFunc(list, func(w state.Worker) bool { return string(w.Status) != r.Status })
+	}
+	rows, pages := a.workerRows(ctx, list), pageByName[workers.Row]
+	if r.Sort != "" && r.Sort != "name" {
+		workers.Sort(rows, r.Sort)
+		pages = pageInOrder
+	}
+	page, next, err := pages(r.NamePage, rows, func(w workers.Row) string { return w.Name })
 	if err != nil {
 		return nil, err
 	}
 	return &response[List[Worker]]{List[Worker]{
-		Items: a.withTopology(mapSlice(page, FromWorker)...), Next: next, Total: new(len(workers)),
+		Items: a.withTopology(mapSlice(page, fromRow)...), Next: next, Total: new(len(list)),
 	}}, nil
 }
 
-func (a *api) worker(_ context.Context, r *WorkerPath) (*response[Worker], error) {
+// workerRows returns workers with what inspections and counters say of them. What cannot be read is not known.
+func (a *api) workerRows(ctx context.Context, list []state.Worker) []workers.Row {
+	var known remote.Topology
+	if a.commands != nil {
+		known = a.commands.Inspector.PeekTopology()
+	}
+	var counts workers.Counts
+	if a.at.IsZero() {
+		ctx, cancel := context.WithTimeout(ctx, readTimeout)
+		defer cancel()
+		var err error
+		if counts, err = workers.ReadCounts(ctx, a.backend.History(), a.now()); err != nil {
+			a.logger.WarnContext(ctx, "counters of workers not read", "error", err)
+		}
+	}
+	return workers.Rows(list, known, counts, nil)
+}
+
+func fromRow(r workers.Row) Worker {
+	w := FromWorker(r.Worker)
+	w.MemoryBytes = integer(r.Memory)
+	if share, ok := r.Ends.FailureShare(); ok {
+		w.FailureShare = &share
+	}
+	return w
+}
+
+func (a *api) worker(ctx context.Context, r *WorkerPath) (*response[Worker], error) {
 	var worker state.Worker
 	var known bool
 	var others []state.Worker
@@ -133,5 +173,6 @@ func (a *api) worker(_ context.Context, r *WorkerPath) (*response[Worker], error
 	if !known {
 		return nil, workerNotFound(r.Name, mapSlice(others, func(w state.Worker) string { return w.Name }))
 	}
-	return &response[Worker]{a.withTopology(FromWorker(worker))[0]}, nil
+	row := a.workerRows(ctx, []state.Worker{worker})[0]
+	return &response[Worker]{a.withTopology(fromRow(row))[0]}, nil
 }

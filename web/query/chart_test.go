@@ -60,6 +60,7 @@ func TestSpan(t *testing.T) {
 		"until=2026-11-21T10:00:00Z":                            "",
 		"since=now&until=2026-11-21T10:00:00Z":                  "",
 		"since=2026-11-21T10:20:00Z&until=2026-11-21T10:00:00Z": "",
+		"since=2024-11-21T10:20:00Z&until=2026-11-21T10:00:00Z": "",
 	} {
 		v, err := url.ParseQuery(in)
 		if err != nil {

@@ -27,6 +27,7 @@ const (
 // failed last.
 type Failures struct {
 	Show     string                   // empty means ShowOpen
+	Span                              // only groups with failures in it; none means all
 	Assignee string                   // only groups that are assigned to them; empty means all
 	Limit    int                      // 1 to MaxLimit; 0 means DefaultLimit
 	After    *history.FailurePosition // the page continues after this group; nil means the first page
@@ -35,7 +36,7 @@ type Failures struct {
 // ParseFailures reads a query from URL parameters as Parse does.
 func ParseFailures(v url.Values) (Failures, error) {
 	p := parser{values: v}
-	return Failures{Show: p.show(), Assignee: p.assignee(), Limit: p.limit(), After: p.failureCursor()}, p.failed()
+	return Failures{Show: p.show(), Span: p.span(), Assignee: p.assignee(), Limit: p.limit(), After: p.failureCursor()}, p.failed()
 }
 
 func (p *parser) assignee() string {
@@ -74,6 +75,9 @@ func (p *parser) failureCursor() *history.FailurePosition {
 // Request returns the query as a store takes it.
 func (f Failures) Request(now time.Time, stale time.Duration) history.FailureRequest {
 	r := history.FailureRequest{Assignee: f.Assignee, After: f.After, Limit: cmp.Or(f.Limit, DefaultLimit), Now: now, MaxAge: stale}
+	if f.Chosen() {
+		r.From, r.To = time.Unix(f.From, 0).UTC(), time.Unix(f.To, 0).UTC()
+	}
 	if f.Show != ShowAll {
 		r.Resolved = new(f.Show == ShowResolved)
 	}
@@ -82,7 +86,7 @@ func (f Failures) Request(now time.Time, stale time.Duration) history.FailureReq
 
 // URL returns path with the parameters that select the same page, in one spelling.
 func (f Failures) URL(path string) string {
-	params := map[string]string{paramShow: f.Show, paramAssignee: f.Assignee, paramLimit: decimal(f.Limit)}
+	params := map[string]string{paramShow: f.Show, paramAssignee: f.Assignee, paramLimit: decimal(f.Limit), paramSpanSince: f.since(), paramSpanUntil: f.until()}
 	if f.After != nil {
 		params[paramCursor] = EncodeFailure(*f.After)
 	}

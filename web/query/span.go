@@ -3,12 +3,17 @@ package query
 import (
 	"net/url"
 	"time"
+
+	"github.com/umbelhq/umbel/state/query"
 )
 
 const (
 	paramSpanSince = "since"
 	paramSpanUntil = "until"
 )
+
+// maxSpan is how long counters are kept.
+const maxSpan = 400 * 24 * time.Hour
 
 // Span is the parameters since and until: the one span of time that a page shows, charts and lists alike.
 type Span struct{ From, To int64 } // Unix seconds; To is 0 if there is none
@@ -28,6 +33,10 @@ func (p *parser) span() Span {
 	s := Span{p.second(paramSpanSince, since), p.second(paramSpanUntil, until)}
 	if s.To <= s.From {
 		p.fail(paramSpanUntil, "must be after since, and neither can be alone")
+		return Span{}
+	}
+	if s.To-s.From > int64(maxSpan/time.Second) {
+		p.fail(paramSpanUntil, "must be at most 400 days after since")
 		return Span{}
 	}
 	return s
@@ -52,6 +61,17 @@ func (s Span) text(second int64) string {
 		return ""
 	}
 	return time.Unix(second, 0).UTC().Format(time.RFC3339)
+}
+
+// Chosen reports whether there is a span.
+func (s Span) Chosen() bool { return s.To != 0 }
+
+// Finished finds the tasks that came to their end in the span, all if there is none.
+func (s Span) Finished() query.Query {
+	if !s.Chosen() {
+		return query.Query{}
+	}
+	return query.New(query.Between(query.Finished, s.From*1e6, s.To*1e6))
 }
 
 // URL returns path with the chart and its span, as far as they are not the usual ones.

@@ -27,6 +27,7 @@ const (
 type Types struct {
 	Find  string // words that names contain
 	Last  string // one of Ranges; empty means DefaultTypesLast
+	Span         // counted instead of Last, if there is one
 	Sort  string // one of tasktype.SortKeys, with - before it for the greatest first; empty means DefaultTypesSort
 	Limit int    // 1 to MaxLimit; 0 means DefaultLimit
 	After string // name that the page starts after; empty means the first page
@@ -35,7 +36,7 @@ type Types struct {
 // ParseTypes reads a query from URL parameters as Parse does.
 func ParseTypes(v url.Values) (Types, error) {
 	p := parser{values: v}
-	t := Types{Find: strings.TrimSpace(p.one(paramFind)), Last: p.last(), Sort: p.typesSort(), Limit: p.limit(), After: p.one(paramAfter)}
+	t := Types{Find: strings.TrimSpace(p.one(paramFind)), Last: p.last(), Span: p.span(), Sort: p.typesSort(), Limit: p.limit(), After: p.one(paramAfter)}
 	if len(t.Find) > maxValue {
 		p.fail(paramFind, "must be at most "+strconv.Itoa(maxValue)+" bytes long")
 	}
@@ -67,10 +68,11 @@ func (p *parser) typesSort() string {
 	return s
 }
 
-// Length is how long the span of time is that the list covers.
-func (t Types) Length() time.Duration {
-	d, _ := length(cmp.Or(t.Last, DefaultTypesLast))
-	return d
+// Counted is the span of time that the list covers, as of now.
+func (t Types) Counted(now time.Time) tasktype.Span {
+	c := Chart{Last: cmp.Or(t.Last, DefaultTypesLast), Span: t.Span}
+	from, to := c.Range(now)
+	return tasktype.Span{From: from, To: to, Now: now}
 }
 
 // Order is the order of the list.
@@ -114,5 +116,6 @@ func (t Types) Page(all []tasktype.Row) (page []tasktype.Row, matches int, more 
 func (t Types) URL(path string) string {
 	return address(path, map[string]string{
 		paramFind: t.Find, paramLast: t.Last, paramSort: t.Sort, paramLimit: decimal(t.Limit), paramAfter: t.After,
+		paramSpanSince: t.since(), paramSpanUntil: t.until(),
 	})
 }

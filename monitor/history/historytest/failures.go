@@ -20,6 +20,7 @@ func failures() map[string]func(storeTest) {
 		"Failures groups by name and fingerprint":      failureTest.groups,
 		"Failures come in pages":                       failureTest.pages,
 		"Failures come by those of the last hour":      failureTest.busiest,
+		"Failures come by a span of time":              failureTest.span,
 		"Failures count a task once":                   failureTest.countOnce,
 		"Failures forget a task that succeeded":        failureTest.succeeded,
 		"Failures are resolved and come back":          failureTest.resolve,
@@ -393,6 +394,43 @@ func (o failureTest) query() {
 		if len(page.Tasks) != group.Count.N || page.Tasks[0].ID != group.TaskID {
 			o.Errorf("%s finds %d tasks, want the %d of the group from its newest on", q, len(page.Tasks), group.Count.N)
 		}
+	}
+}
+
+// span asks for the groups that failed between two moments, the first of which is in it.
+func (o failureTest) span() {
+	from, to := o.now.Add(-24*time.Hour), o.now.Add(-12*time.Hour)
+	o.report("1", "shop.add", "ValueError('no 7')", from.Add(-time.Microsecond))
+	o.report("2", "shop.add", "ValueError('no 8')", from)
+	o.report("3", "shop.add", "ValueError('no 9')", to.Add(-time.Microsecond))
+	o.report("4", "shop.add", "ValueError('no 10')", to)
+	o.report("5", "shop.sub", "KeyError('x')", to)
+	o.report("6", "shop.sub", "TypeError('x')", to.Add(-time.Hour))
+	o.save()
+	r := history.FailureRequest{From: from, To: to}
+	page := o.list(r)
+	want := []string{"4 shop.add ValueError no <n>", "1 shop.sub TypeError x"}
+	if diff := cmp.Diff(want, describe(page.Groups)); diff != "" {
+		o.Fatalf("groups of the span (-want +got):\n%s", diff)
+	}
+	if page.Open != 2 {
+		o.Errorf("open groups of the span = %d, want 2", page.Open)
+	}
+	add := page.Groups[0]
+	first, last := add.Trend[0], add.Trend[history.TrendHours-1]
+	if add.Within != 2 || len(add.Trend) != history.TrendHours || first != 1 || last != 1 {
+		o.Errorf("within = %d, trend = %v, want 2, one in the first part and one in the last", add.Within, add.Trend)
+	}
+	if got := page.Groups[1].Trend[22]; got != 1 {
+		o.Errorf("trend of the other = %v, want its failure in the 23rd half hour", page.Groups[1].Trend)
+	}
+	r.Only = &page.Groups[1].ID
+	if diff := cmp.Diff(want[1:], describe(o.list(r).Groups)); diff != "" {
+		o.Errorf("the one group (-want +got):\n%s", diff)
+	}
+	r.From, r.To = from.Add(time.Hour), from.Add(2*time.Hour)
+	if got := describe(o.list(r).Groups); len(got) > 0 {
+		o.Errorf("groups of an hour without failures = %v", got)
 	}
 }
 

@@ -139,7 +139,7 @@ func (d *DB) FailureGroups(ctx context.Context, r history.FailureRequest) (page 
 			return history.FailurePage{}, err
 		}
 		page := r.Page(all)
-		return page, d.describe(ctx, page.Groups, r.Now)
+		return page, d.describe(ctx, page.Groups, r)
 	})
 }
 
@@ -147,7 +147,7 @@ func (d *DB) FailureGroups(ctx context.Context, r history.FailureRequest) (page 
 func (d *DB) FailureGroup(ctx context.Context, id fingerprint.ID, now time.Time) (f history.FailureGroup, err error) {
 	defer annotate(&err, "read failure group")
 	found := []history.FailureGroup{{ID: id}}
-	if err := d.describe(ctx, found, now); err != nil {
+	if err := d.describe(ctx, found, history.FailureRequest{Now: now}); err != nil {
 		return f, err
 	}
 	if found[0].Count.N == 0 {
@@ -158,16 +158,20 @@ func (d *DB) FailureGroup(ctx context.Context, id fingerprint.ID, now time.Time)
 
 // groups reads the fields that r.Page looks at, of all groups that have tasks.
 func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.FailureGroup, error) {
-	query := selectGroups(`0`)
+	recent, spanned := `0`, `0`
 	if r.Busiest {
-		query = selectGroups(lastHour)
+		recent = lastHour
 	}
+	if r.Spanned() {
+		spanned = within
+	}
+	args := []any{r.Now.Add(-time.Hour).UnixMicro(), d.limits.failures, r.From.UnixMicro(), r.To.UnixMicro()}
 	var all []history.FailureGroup
-	err := eachRow(ctx, d.read, query, []any{r.Now.Add(-time.Hour).UnixMicro(), d.limits.failures}, func(rows *sql.Rows) error {
+	err := eachRow(ctx, d.read, selectGroups(recent, spanned), args, func(rows *sql.Rows) error {
 		var f history.FailureGroup
 		var last int64
 		var resolved sql.NullInt64
-		err := rows.Scan(&f.ID, &resolved, &f.Assignee, &last, &f.LastHour)
+		err := rows.Scan(&f.ID, &resolved, &f.Assignee, &last, &f.LastHour, &f.Within)
 		f.LastAt, f.ResolvedAt = time.UnixMicro(last).UTC(), moment(resolved).UTC()
 		all = append(all, f)
 		return err
@@ -175,32 +179,38 @@ func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.Fa
 	return all, err
 }
 
-// selectGroups returns the query for all groups that have tasks, with a count of those that failed of late.
-func selectGroups(recent string) string {
-	return `SELECT failure, resolved, assignee, last, ` + recent + ` FROM (
+// selectGroups returns the query for all groups that have tasks, with counts of those that failed of late, and in a span.
+func selectGroups(recent, spanned string) string {
+	return `SELECT failure, resolved, assignee, last, ` + recent + `, ` + spanned + ` FROM (
 			SELECT failure, resolved, assignee, (SELECT max(finished) FROM tasks t WHERE t.failure = f.failure) AS last FROM failures f
 		) f WHERE last IS NOT NULL`
 }
 
-// lastHour counts the tasks of the group f that failed since ?1, up to ?2.
-const lastHour = `(SELECT count(*) FROM (SELECT 1 FROM tasks t WHERE t.failure = f.failure AND t.finished > ?1 LIMIT ?2))`
+const (
+	// lastHour counts the tasks of the group f that failed since ?1, up to ?2.
+	lastHour = `(SELECT count(*) FROM (SELECT 1 FROM tasks t WHERE t.failure = f.failure AND t.finished > ?1 LIMIT ?2))`
+	// within counts those that failed from ?3 on, and before ?4.
+	within = `(SELECT count(*) FROM (SELECT 1 FROM tasks t WHERE t.failure = f.failure AND t.finished >= ?3 AND t.finished < ?4 LIMIT ?2))`
+)
 
 // describe adds to groups what their tasks show.
-func (d *DB) describe(ctx context.Context, groups []history.FailureGroup, now time.Time) error {
+func (d *DB) describe(ctx context.Context, groups []history.FailureGroup, r history.FailureRequest) error {
 	at := make(map[fingerprint.ID]*history.FailureGroup, len(groups))
 	ids := make(failureIDs, len(groups))
 	for i := range groups {
 		f := &groups[i]
 		at[f.ID], ids[i] = f, f.ID
 		f.Trend = make([]int64, history.TrendHours)
-		if err := d.describeOne(ctx, f, now); err != nil {
+		if err := d.describeOne(ctx, f, r.Now); err != nil {
 			return err
 		}
 	}
-	const part = int64(time.Hour / time.Microsecond)
-	from := now.Truncate(time.Hour).UnixMicro() - (history.TrendHours-1)*part
-	// The clocks of workers may be ahead: what has not come yet counts as now.
-	return eachRow(ctx, d.read, selectTrends, []any{from, part, history.TrendHours, int64(math.MaxInt64), ids}, func(rows *sql.Rows) error {
+	from, part := r.TrendSpan()
+	end := int64(math.MaxInt64) // the clocks of workers may be ahead: what has not come yet counts as now
+	if r.Spanned() {
+		end = r.To.UnixMicro()
+	}
+	return eachRow(ctx, d.read, selectTrends, []any{from.UnixMicro(), part.Microseconds(), history.TrendHours, end, ids}, func(rows *sql.Rows) error {
 		var id fingerprint.ID
 		var i int
 		var n int64
@@ -266,6 +276,8 @@ type failureKey struct {
 	assignee               string
 	after                  history.FailurePosition
 	limit                  int
+	from, to               int64
+	only                   fingerprint.ID
 }
 
 type failureEntry struct {
@@ -282,6 +294,12 @@ func (c *failureCache) page(r history.FailureRequest, f func() (history.FailureP
 	}
 	if r.After != nil {
 		k.after = *r.After
+	}
+	if r.Spanned() {
+		k.from, k.to = r.From.UnixMicro(), r.To.UnixMicro()
+	}
+	if r.Only != nil {
+		k.only = *r.Only
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -18,7 +18,7 @@ func (d *DB) ExplainFailures(ctx context.Context) (map[string][]string, error) {
 		sql  string
 		args []any
 	}{
-		"groups": {selectGroups(lastHour), []any{1, 2}},
+		"groups": {selectGroups(lastHour, within), []any{1, 2, 3, 4}},
 		"group":  {selectGroup, []any{1, 2, 3}},
 		"trends": {selectTrends, []any{1, 2, 3, 4, "[5]"}},
 	} {

@@ -167,7 +167,7 @@ func TestReadersOfSumsFindWhatReadersOfAllFind(t *testing.T) {
 		read := func(s history.RollupReader) []any {
 			ctx := context.Background()
 			series, err := rollup.Read(ctx, d, s, r)
-			table, err2 := tasktype.Read(ctx, s, length, now, names...)
+			table, err2 := tasktype.Read(ctx, s, tasktype.Span{From: now.Add(-length), To: now, Now: now}, names...)
 			usual, err3 := tasktype.ReadUsual(ctx, s, now, names...)
 			counts, err4 := workers.ReadCounts(ctx, s, now)
 			if err := errors.Join(err, err2, err3, err4); err != nil {
