@@ -24,6 +24,9 @@ const (
 	maxTypesCached = 8                // tables: one has up to 10,000 types
 )
 
+// typesOnlyNow says why types are not shown as of an instant: the step that holds it is added up already.
+const typesOnlyNow = "Counts of task types are added up by steps of ten minutes and more, which no instant divides. Overview and Tasks show one."
+
 // typePages are the list of task types and the page of one.
 type typePages struct {
 	*common
