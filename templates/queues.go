@@ -120,7 +120,7 @@ func (v Queues) within() string {
 func (q Queue) endedWords() string {
 	succeeded, failed := typeTrend(q.Ended)
 	bad := total(failed)
-	words := plural(int64(total(succeeded)+bad), "task", "tasks")
+	words := number(int64(total(succeeded) + bad))
 	if bad > 0 {
 		words += ", " + number(int64(bad)) + " failed"
 	}
