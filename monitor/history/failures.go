@@ -60,7 +60,7 @@ func (r FailureRequest) TrendSpan() (from time.Time, part time.Duration) {
 	if !r.Spanned() {
 		return r.Now.Truncate(time.Hour).Add(-(TrendHours - 1) * time.Hour), time.Hour
 	}
-	return r.From, max((r.To.Sub(r.From) + TrendHours*time.Microsecond - 1) / TrendHours, time.Microsecond).Truncate(time.Microsecond)
+	return r.From, max((r.To.Sub(r.From)+TrendHours*time.Microsecond-1)/TrendHours, time.Microsecond).Truncate(time.Microsecond)
 }
 
 // Page selects the page from all groups. It modifies all.

@@ -103,7 +103,9 @@ func (p *Past) doubt(cut, counted bool) {
 	note(p.snapshot.At != 0 && !counted, "counts are those of "+clockText(p.snapshot.At))
 }
 
-func clockText(micros int64) string { return time.UnixMicro(micros).UTC().Format("2006-01-02 15:04:05 UTC") }
+func clockText(micros int64) string {
+	return time.UnixMicro(micros).UTC().Format("2006-01-02 15:04:05 UTC")
+}
 
 // readTasks reads the tasks that the instant divides, and those that have not ended since.
 func (p *Past) readTasks(ctx context.Context) (cut bool, err error) {
