@@ -22,7 +22,8 @@ RACE := -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/l
 NO_VET := -vet=off
 
 # Packages whose tests take longest start first.
-LONGEST := ./cmd/umbel ./web ./monitor/history/sqlite ./monitor/remote ./web/live ./monitor/simulate ./monitor/ingest
+LONGEST := ./cmd/umbel ./web ./monitor/history/sqlite ./monitor/remote ./web/flower ./monitor/command ./monitor/outboxwatch/database \
+	./monitor/broker/rabbitmq ./internal/testdjango ./monitor/simulate ./monitor/ingest ./web/live
 
 # Tests of whole programs wait more than they compute.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)

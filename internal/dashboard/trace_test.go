@@ -51,8 +51,8 @@ func TestATraceIsShown(t *testing.T) {
 		file []byte
 		want string
 	}{
-		"whole":   {whole, "As of 2026-09-21 12:01:00.000 UTC"},
-		"cut off": {whole[:len(whole)*3/4], "Cut off at 2026-09-21 12:00:"},
+		"whole":   {whole, `As of <time datetime="2026-09-21T12:01:00.000Z"`},
+		"cut off": {whole[:len(whole)*3/4], `Cut off at <time datetime="2026-09-21T12:00:`},
 	} {
 		d, err := dashboard.NewTrace(t.Context(), dashboard.Options{Logger: slog.New(slog.DiscardHandler)}, bytes.NewReader(tc.file))
 		if err != nil {
