@@ -66,6 +66,10 @@ type Options struct {
 	// and stale_timeout.
 	OutboxURLs []string
 
+	// BeatURLs are databases with the tables of django-celery-beat to show on Schedules: postgres://user:password@host/name or
+	// sqlite:////path. The query may set name and schema.
+	BeatURLs []string
+
 	// LocksURL is the Redis in which applications keep the locks of tasks that run once: redis://, rediss://, redis+socket:// or
 	// sentinel://. Empty means the broker, if it is Redis, else the result backend, if it is. LocksNone shows none.
 	LocksURL string
@@ -254,7 +258,7 @@ func New(o Options) (*Umbel, error) {
 		},
 		ResultBackend: o.ResultBackend, ResultMaster: o.ResultMaster, ResultKeyPrefix: o.ResultKeyPrefix, ResultTable: o.ResultTable,
 		ResultSentinelUsername: o.ResultSentinelUsername, ResultSentinelPassword: o.ResultSentinelPassword,
-		OutboxURLs: o.OutboxURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
+		OutboxURLs: o.OutboxURLs, BeatURLs: o.BeatURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
 		Metrics: ingest.MetricsOptions{RuntimeBuckets: o.RuntimeBuckets, PurgeOfflineWorkers: o.PurgeOfflineWorkers}, QueueDrain: o.QueueDrain,
 		Flower: flower.Settings{Unauthenticated: o.FlowerAPI},
 		Issues: issues, Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir,

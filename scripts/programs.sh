@@ -90,9 +90,9 @@ sys.exit(not (5, 6) <= celery.VERSION[:2] < (6, 0))' 2>/dev/null && echo "$pytho
 find_django_python() {
 	local python=$PWD/.services/outbox/bin/python
 	[[ -x $python ]] && "$python" -c '
-import celery, django, django_celery_results, psycopg, redis, sys
+import celery, django, django_celery_beat, django_celery_results, psycopg, redis, sys
 from django_celery_outbox import __version__
-sys.exit(__version__ != "0.4.3")' 2>/dev/null && echo "$python"
+sys.exit(__version__ != "0.4.3" or django_celery_beat.__version__ != "2.8.1")' 2>/dev/null && echo "$python"
 }
 
 # Prometheus comes with promtool, which checks and tests rules.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/umbelhq/umbel/monitor/beat"
 	"github.com/umbelhq/umbel/monitor/schedules"
 	"github.com/umbelhq/umbel/state"
 )
@@ -20,6 +21,15 @@ type Schedules struct {
 
 	Now     time.Time // by which they are late
 	Senders []Sender
+
+	Databases []BeatDatabase // of django-celery-beat
+}
+
+// BeatDatabase is what a database of django-celery-beat configures.
+type BeatDatabase struct {
+	beat.Reading
+
+	Entries []beat.Judged
 }
 
 // Sender is a node that sends what is scheduled.

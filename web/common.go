@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor/alert/evaluate"
+	"github.com/umbelhq/umbel/monitor/beat"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/flow"
 	"github.com/umbelhq/umbel/monitor/history"
@@ -39,24 +40,26 @@ type common struct {
 	audience auth.Audience // that pages are drawn for
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
-	alerts      *evaluate.Service // nil if there are none
-	flow        *flow.Reader      // says whether work flows, nil of a trace
-	redactor    *redact.Redactor
-	auditLog    history.AuditLog // nil records nothing
-	urls        templates.URLs
-	signedIn    *signInPages    // nil where people do not sign in here
-	bare        bool            // pages show nothing of the cluster, for those who are not signed in
-	version     string          // of Umbel
-	issues      *issue.Template // nil for none
-	demo        bool            // the cluster is simulated
-	remember    func(topic, name string, s live.Snapshot)
-	times       *times           // past; nil if they cannot be read
-	instant     *templates.Past  // that pages show, nil for now
-	then        *view.Past       // likewise
-	outbox      outboxStats      // which every page shows
-	trace       *templates.Trace // shown in place of a cluster that changes, nil for that
-	now         func() time.Time
-	log         *slog.Logger
+	// beatTables are the tables of django-celery-beat, nil if none are read.
+	beatTables *beat.Watcher
+	alerts     *evaluate.Service // nil if there are none
+	flow       *flow.Reader      // says whether work flows, nil of a trace
+	redactor   *redact.Redactor
+	auditLog   history.AuditLog // nil records nothing
+	urls       templates.URLs
+	signedIn   *signInPages    // nil where people do not sign in here
+	bare       bool            // pages show nothing of the cluster, for those who are not signed in
+	version    string          // of Umbel
+	issues     *issue.Template // nil for none
+	demo       bool            // the cluster is simulated
+	remember   func(topic, name string, s live.Snapshot)
+	times      *times           // past; nil if they cannot be read
+	instant    *templates.Past  // that pages show, nil for now
+	then       *view.Past       // likewise
+	outbox     outboxStats      // which every page shows
+	trace      *templates.Trace // shown in place of a cluster that changes, nil for that
+	now        func() time.Time
+	log        *slog.Logger
 }
 
 // service accepts requests. It is nil if the dashboard is read-only.

@@ -32,7 +32,7 @@ type pages struct {
 func newPages(o Options, a auth.Audience, urls templates.URLs, first *pages, changed func()) *pages {
 	c := &common{
 		backend: o.Backend, commands: o.Commands, readOnly: o.ReadOnly || a.Role == auth.Viewer, audience: a, urls: urls,
-		alerts: o.Alerts, flow: o.flow, then: o.then, appOutboxes: o.AppOutboxes, redactor: o.Redactor, auditLog: o.AuditLog,
+		alerts: o.Alerts, flow: o.flow, then: o.then, appOutboxes: o.AppOutboxes, beatTables: o.BeatTables, redactor: o.Redactor, auditLog: o.AuditLog,
 		version: o.Version, issues: o.Issues, demo: o.Demo, trace: o.Trace, now: o.Now, log: o.Logger,
 	}
 	c.urls.ReadOnly, c.urls.CanSend, c.urls.HasCommands = c.readOnly, c.service() != nil, o.Commands != nil

@@ -145,7 +145,7 @@ func (p *pages) asOf(ctx context.Context, at time.Time, path string) (*pages, er
 	}
 	o := p.times.o
 	o.Backend, o.Now = p.times.backend(past, !p.audience.Payload), past.Instant
-	o.Commands, o.AppOutboxes, o.Peers, o.ReadOnly, o.then = nil, nil, nil, true, past
+	o.Commands, o.AppOutboxes, o.BeatTables, o.Peers, o.ReadOnly, o.then = nil, nil, nil, nil, true, past
 	then := newPages(o, p.audience, p.urls, nil, func() {})
 	then.signedIn, then.urls.HasCommands = p.signedIn, p.urls.HasCommands
 	link := func(to time.Time) string {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/beat"
 	"github.com/umbelhq/umbel/monitor/schedules"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -11,7 +12,7 @@ import (
 // schedulesAge is how long what was learnt is shown: schedules change slowly, and are read from many tasks.
 const schedulesAge = 5 * time.Second
 
-// schedulesPage shows which tasks are sent at regular intervals.
+// schedulesPage shows which tasks are sent at regular intervals, beside what is configured in databases.
 type schedulesPage struct {
 	*common
 
@@ -30,8 +31,14 @@ func (p *schedulesPage) load(ctx context.Context, _ address) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
+	v := templates.Schedules{Result: found, Now: now, Senders: p.senders(ctx, found.Schedules, now.UnixMicro())}
+	if p.beatTables != nil {
+		for _, r := range p.beatTables.Snapshot() {
+			v.Databases = append(v.Databases, templates.BeatDatabase{Reading: r, Entries: beat.Judge(r.Table, found, now)})
+		}
+	}
 	return page{
 		url: templates.SchedulesPath, title: "Schedules", section: templates.SectionSchedules,
-		view: templates.Schedules{Result: found, Now: now, Senders: p.senders(ctx, found.Schedules, now.UnixMicro())},
+		view: v,
 	}, nil
 }

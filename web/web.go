@@ -26,6 +26,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/alert/evaluate"
+	"github.com/umbelhq/umbel/monitor/beat"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/flow"
 	"github.com/umbelhq/umbel/monitor/history"
@@ -57,6 +58,8 @@ type Options struct {
 	Alerts *evaluate.Service
 	// AppOutboxes are the outboxes of applications, nil if none is watched.
 	AppOutboxes *outboxwatch.Watcher
+	// BeatTables are the tables of django-celery-beat, nil if none are read.
+	BeatTables *beat.Watcher
 	// Peers are other Umbels that watch the same cluster, nil if this one asks workers nothing.
 	Peers *peers.Peers
 	// ReadOnly leaves out every route that changes anything.
@@ -216,6 +219,9 @@ func sources(o Options) []func() <-chan struct{} {
 	if o.AppOutboxes != nil {
 		list = append(list, o.AppOutboxes.Changed)
 	}
+	if o.BeatTables != nil {
+		list = append(list, o.BeatTables.Changed)
+	}
 	if o.Alerts != nil {
 		list = append(list, o.Alerts.Changed)
 	}
@@ -350,7 +356,7 @@ func (h *Handler) newAPI(o Options, p *pages) http.Handler {
 		audited = p.audits.audited
 	}
 	return api.New(api.Options{
-		Audit: audited, Past: past, Pasts: pasts, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, Peers: o.Peers, Alerts: o.Alerts, Flow: o.flow,
+		Audit: audited, Past: past, Pasts: pasts, Backend: o.Backend, Hidden: payload.Hide(o.Backend), Commands: o.Commands, AppOutboxes: o.AppOutboxes, BeatTables: o.BeatTables, Peers: o.Peers, Alerts: o.Alerts, Flow: o.flow,
 		ReadOnly: o.ReadOnly, Prefix: h.prefix, Version: o.Version, Now: o.Now, Logger: o.Logger, Challenge: h.challenge,
 		AuditLog: o.AuditLog, Redactor: o.Redactor,
 	})

@@ -57,6 +57,7 @@ type serveCmd struct {
 	brokerFlags
 	resultFlags
 	outboxFlags
+	beatFlags
 	lockFlags
 	webFlags
 	dirFlag
@@ -88,6 +89,9 @@ func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 		return err
 	}
 	if err := c.outboxes(&o); err != nil {
+		return err
+	}
+	if err := c.beatTables(&o); err != nil {
 		return err
 	}
 	if err := c.locks(&o); err != nil {

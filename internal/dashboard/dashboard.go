@@ -18,6 +18,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/alert/evaluate"
 	"github.com/umbelhq/umbel/monitor/alert/receivers"
 	"github.com/umbelhq/umbel/monitor/auditlog"
+	"github.com/umbelhq/umbel/monitor/beat"
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
@@ -60,6 +61,9 @@ type Options struct {
 
 	OutboxURLs    []string
 	OutboxSources []outboxwatch.Source // beside those of OutboxURLs
+
+	BeatURLs    []string
+	BeatSources []beat.Source // beside those of BeatURLs
 
 	LocksURL, LocksMaster  string
 	LocksPatterns          []string
@@ -110,6 +114,7 @@ type Dashboard struct {
 	peers      *peers.Peers         // nil if read-only
 	results    results.Backend      // nil if there is none
 	outboxes   *outboxwatch.Watcher // nil if there is none
+	beatTables *beat.Watcher        // nil if there are none
 	locks      locks.Source         // nil if there is none
 	commands   *command.Service
 	alerts     *evaluate.Service
@@ -194,6 +199,9 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	if err := d.watchOutboxes(o, redactor); err != nil {
 		return err
 	}
+	if err := d.readBeatTables(o); err != nil {
+		return err
+	}
 	d.auditLog, err = auditlog.New(auditlog.Options{Store: d.history, Redact: redactor.Text, Logger: o.Logger})
 	if err != nil {
 		return err
@@ -265,7 +273,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		o.Auth = d.signIn
 	}
 	d.web, err = web.New(web.Options{
-		Backend: reader, Past: reader.At, Commands: d.commands, Alerts: d.alerts, AppOutboxes: d.outboxes, Peers: d.peers, ReadOnly: o.ReadOnly,
+		Backend: reader, Past: reader.At, Commands: d.commands, Alerts: d.alerts, AppOutboxes: d.outboxes, BeatTables: d.beatTables, Peers: d.peers, ReadOnly: o.ReadOnly,
 		Auth: o.Auth, Routes: o.Routes, OpenMetrics: o.OpenMetrics,
 		Prefix: o.Prefix, Title: o.Title, Color: o.Color, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits, AuditLog: d.auditLog, Redactor: redactor, Flower: o.Flower, Issues: o.Issues, Demo: o.Demo,
@@ -382,6 +390,9 @@ func (d *Dashboard) Run(ctx context.Context) error {
 	if d.outboxes != nil {
 		g.Go(func() error { return d.outboxes.Run(ctx) })
 	}
+	if d.beatTables != nil {
+		g.Go(func() error { return d.beatTables.Run(ctx) })
+	}
 	return g.Wait()
 }
 
@@ -408,6 +419,9 @@ func (d *Dashboard) Close() error {
 	}
 	if d.outboxes != nil {
 		err = errors.Join(err, d.outboxes.Close())
+	}
+	if d.beatTables != nil {
+		err = errors.Join(err, d.beatTables.Close())
 	}
 	if d.locks != nil {
 		err = errors.Join(err, d.locks.Close())

@@ -33,6 +33,8 @@ type Values interface {
 type Result struct {
 	Schedules []Schedule // those that are late first, then by name
 	Cut       bool       // there are more names of tasks than MaxNames
+	// Newest is when the newest task of each name was sent that no other task has sent, µs since 1970 UTC.
+	Newest map[string]int64
 }
 
 // Read learns the schedules of all tasks, from the newest tasks of each name.
@@ -51,6 +53,7 @@ func Read(ctx context.Context, s Source, v Values, now time.Time) (r Result, err
 	if r.Cut = len(names) > MaxNames; r.Cut {
 		names = names[:MaxNames]
 	}
+	r.Newest = make(map[string]int64, len(names))
 	for _, name := range names {
 		if name == "" {
 			continue
@@ -58,6 +61,11 @@ func Read(ctx context.Context, s Source, v Values, now time.Time) (r Result, err
 		page, err := s.Tasks(ctx, history.TaskRequest{Query: query.New(query.Equal(query.Name, name)), Limit: MaxTasksPerName, Now: now})
 		if err != nil {
 			return r, fmt.Errorf("newest tasks %s: %w", name, err)
+		}
+		for i := range page.Tasks {
+			if t := &page.Tasks[i]; t.ParentID == nil {
+				r.Newest[name] = max(r.Newest[name], at(t))
+			}
 		}
 		r.Schedules = append(r.Schedules, Learn(page.Tasks)...)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/go-chi/chi/v5"
 
 	"github.com/umbelhq/umbel/monitor/alert/evaluate"
+	"github.com/umbelhq/umbel/monitor/beat"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/flow"
 	"github.com/umbelhq/umbel/monitor/history"
@@ -54,10 +55,11 @@ const readTimeout = 5 * time.Second
 // Options of the API. Backend is required.
 type Options struct {
 	Backend Backend
-	// Commands, Alerts, AppOutboxes, Peers and ReadOnly are as in web.Options.
+	// Commands, Alerts, AppOutboxes, BeatTables, Peers and ReadOnly are as in web.Options.
 	Commands    *command.Service
 	Alerts      *evaluate.Service
 	AppOutboxes *outboxwatch.Watcher
+	BeatTables  *beat.Watcher
 	Peers       *peers.Peers
 	ReadOnly    bool
 	// Hidden is read in place of Backend for those who may not see payloads, and hides them. Nil lets all see them.
@@ -95,7 +97,8 @@ type api struct {
 	alerts   *evaluate.Service // nil if there are none
 	// appOutboxes are the outboxes of applications, nil if none is watched.
 	appOutboxes *outboxwatch.Watcher
-	peers       *peers.Peers // nil if read-only
+	beatTables  *beat.Watcher // nil if no tables of django-celery-beat are read
+	peers       *peers.Peers  // nil if read-only
 	readOnly    bool
 	hides       bool                                                                 // payloads
 	past        func(ctx context.Context, at time.Time, hides bool) (Backend, error) // nil if it cannot be read
@@ -127,7 +130,7 @@ func New(o Options) http.Handler {
 // serve returns the handler for those who may see payloads, and leaves others to hidden, or, with hides, that one.
 func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 	a := &api{
-		backend: o.Backend, commands: o.Commands, alerts: o.Alerts, appOutboxes: o.AppOutboxes, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
+		backend: o.Backend, commands: o.Commands, alerts: o.Alerts, appOutboxes: o.AppOutboxes, beatTables: o.BeatTables, readOnly: o.ReadOnly, settings: o.Audit, peers: o.Peers,
 		challenge: o.Challenge, prefix: strings.TrimRight(o.Prefix, "/"), now: o.Now, logger: o.Logger,
 		hides: hides, past: o.Past, pasts: o.Pasts, traces: o.traces, at: o.at, then: o.then, version: o.Version, auditLog: o.AuditLog, redactor: o.Redactor, flow: o.Flow,
 	}

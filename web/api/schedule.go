@@ -38,13 +38,16 @@ type ScheduleRun struct {
 type ScheduleList struct {
 	Items []Schedule `json:"items" nullable:"false" doc:"Those that are late first, then by name."`
 	Cut   bool       `json:"cut" doc:"There are more than 500 names of tasks, and only the first of them were looked through."`
+
+	Databases []BeatDatabase `json:"databases" nullable:"false" doc:"What is configured in databases of django-celery-beat; empty if none are read, and of times past."`
 }
 
 type listSchedules struct{ Query }
 
 func (a *api) registerSchedules(h huma.API) {
-	op := operation(h, auth.View, "list-schedules", "/schedules", "List observed schedules", unavailable)
-	op.Description = "Tasks that are sent at regular intervals, as by Celery beat, learnt from the newest 100 tasks of each name."
+	op := operation(h, auth.View, "list-schedules", "/schedules", "List schedules", unavailable)
+	op.Description = "Tasks that are sent at regular intervals, as by Celery beat, learnt from the newest 100 tasks of each name, and periodic tasks that databases of " +
+		"django-celery-beat configure."
 	huma.Register(h, op, a.schedules)
 }
 
@@ -58,7 +61,8 @@ func (a *api) schedules(ctx context.Context, _ *listSchedules) (*response[Schedu
 		return nil, a.failed(ctx, err)
 	}
 	return &response[ScheduleList]{ScheduleList{
-		Items: mapSlice(found.Schedules, func(s schedules.Schedule) Schedule { return fromSchedule(s, now.UnixMicro()) }), Cut: found.Cut,
+		Databases: a.beatDatabases(found, now),
+		Items:     mapSlice(found.Schedules, func(s schedules.Schedule) Schedule { return fromSchedule(s, now.UnixMicro()) }), Cut: found.Cut,
 	}}, nil
 }
 

@@ -1,4 +1,4 @@
-"""Django's settings for the tests: what django-celery-outbox needs, and the admin with its actions."""
+"""Django's settings for the tests: what django-celery-outbox and django-celery-beat need, and the admin with its actions."""
 
 import json
 import os
@@ -11,6 +11,7 @@ INSTALLED_APPS = [
     "django.contrib.contenttypes",
     "django.contrib.messages",
     "django.contrib.sessions",
+    "django_celery_beat",
     "django_celery_outbox",
 ]
 MIDDLEWARE = [
@@ -33,7 +34,7 @@ TEMPLATES = [
 ]
 SILENCED_SYSTEM_CHECKS = ["celery_outbox.E001"]  # SQLite has no SKIP LOCKED: tasks are enqueued, and no relay takes them
 DATABASES = {"default": json.loads(os.environ["SHOP_DATABASE"])}
-MIGRATION_MODULES = dict.fromkeys(["admin", "auth", "contenttypes", "sessions"])  # their tables without their migrations
+MIGRATION_MODULES = dict.fromkeys(["admin", "auth", "contenttypes", "django_celery_beat", "sessions"])  # their tables without their migrations
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 USE_TZ = True
 CELERY_OUTBOX_APP = "shop.app"
