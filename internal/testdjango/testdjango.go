@@ -171,6 +171,11 @@ func (p *Project) Worker(flags ...string) *exec.Cmd {
 	return p.command(append([]string{"-m", "celery", "-A", "shop", "worker", "-l", "INFO", "-E", "-P", "solo"}, flags...)...)
 }
 
+// Beat is Celery beat with the schedules of the project's database, whose task is shop.sync.
+func (p *Project) Beat() *exec.Cmd {
+	return p.command("-m", "celery", "-A", "scheduled", "beat", "-l", "INFO", "--pidfile", "", "--scheduler", "django_celery_beat.schedulers:DatabaseScheduler")
+}
+
 // Start starts a command of the project, and kills it when the test ends or kill is called. What it wrote is in the log of
 // a test that fails.
 func Start(t testing.TB, cmd *exec.Cmd) (kill func()) {
