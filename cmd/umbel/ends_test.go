@@ -33,7 +33,7 @@ func watchEnds(t *testing.T, broker string) {
 	d := start(t, append(slices.Clone(c.env), "UMBEL_RESULT_BACKEND="+testenv.Redis(t)), "serve")
 	d.connected(t)
 	s := scene{cluster: c, dashboard: d}
-	fork, green := c.start(t, "fork@test", "celery", "-P", "prefork", "-c", "2", "-E"),
+	fork, green := c.start(t, "fork@test", "celery", "-P", "prefork", "-c", "2", "-E", "--without-gossip"),
 		c.start(t, "green@test", "green", "-P", "gevent", "-c", "4", "-E", "--", "event_serializer=msgpack")
 	warm := s.startWarm(t)
 	fork.await(t, "fork@test ready.")

@@ -45,25 +45,26 @@ func TestEndToEndFlowersAnswers(t *testing.T) {
 	}
 }
 
+// asked asks until the worker has replied within the second that both wait.
+func asked(t *testing.T, base string, c call) answer {
+	t.Helper()
+	for attempt := 0; ; attempt++ {
+		a, err := ask(t.Context(), base, c)
+		if err != nil {
+			t.Fatalf("%s: %v", base, err)
+		}
+		if attempt == 5 || !strings.Contains(a.body, "Unknown reason") {
+			return a
+		}
+	}
+}
+
 // compare asks both and reports how their answers differ, unless they are meant to. It returns that of Umbel.
 func (s *shop) compare(t *testing.T, c call) answer {
 	t.Helper()
 	p := s.pair(t, c.mode)
 	c.path = strings.ReplaceAll(c.path, "{worker}", s.worker)
-	fromFlower, err := ask(t.Context(), p.flower, c)
-	for range 5 {
-		if err != nil || !strings.Contains(fromFlower.body, "Unknown reason") {
-			break
-		}
-		fromFlower, err = ask(t.Context(), p.flower, c) // the worker took longer than the second that Flower waits
-	}
-	if err != nil {
-		t.Fatalf("Flower: %v", err)
-	}
-	fromUmbel, err := ask(t.Context(), p.umbel, c)
-	if err != nil {
-		t.Fatalf("Umbel: %v", err)
-	}
+	fromFlower, fromUmbel := asked(t, p.flower, c), asked(t, p.umbel, c)
 	found := compare(fromFlower, fromUmbel)
 	if c.differs != "" {
 		if _, ok := differences[c.differs]; !ok {

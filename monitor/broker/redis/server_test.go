@@ -76,15 +76,23 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// freePort returns a port that nobody uses just now.
+// told are the ports that freePort has returned: the kernel may give one again before it is used.
+var told sync.Map
+
+// freePort returns a port that nobody listens on, to each test another.
 func freePort(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listen: %v", err)
+	for {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatalf("listen: %v", err)
+		}
+		port := strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
+		_ = l.Close()
+		if _, again := told.LoadOrStore(port, true); !again {
+			return port
+		}
 	}
-	defer func() { _ = l.Close() }()
-	return strconv.Itoa(l.Addr().(*net.TCPAddr).Port)
 }
 
 // fake is a server that knows enough of the protocol to take a subscriber, and calls then with its connection.
