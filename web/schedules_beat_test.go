@@ -4,12 +4,16 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/testbrowser"
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/monitor/beat"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/web"
 )
 
@@ -83,4 +87,27 @@ func TestSchedulesOfAnUnreachableDatabase(t *testing.T) {
 			t.Errorf("GET %s = %d without the reason: %s", path, got.Code, got.Body)
 		}
 	}
+}
+
+// TestBrowserConfiguredSchedules looks at long names and at problems: nothing scrolls sideways, and axe-core finds nothing.
+func TestBrowserConfiguredSchedules(t *testing.T) {
+	t.Parallel()
+	script, err := os.ReadFile(testenv.Axe(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("Nightly_report_", 12)
+	table := beat.Table{Cut: true, Naive: true, Lacks: []string{"django_celery_beat_solarschedule"}, Entries: []beat.Entry{
+		{ID: 1, Name: long, Task: "reports." + long, Queue: long, Enabled: true, Schedule: beat.Schedule{
+			Kind: beat.Crontab, Minute: "0,5,10,15,20,25,30,35,40,45,50,55", Hour: "*", DayOfMonth: "*", MonthOfYear: "*", DayOfWeek: "*", Timezone: "America/Argentina/ComodRivadavia",
+		}, Expires: time.Now().Add(time.Hour)},
+		{ID: 2, Name: "off", Task: "shop.off", Schedule: beat.Schedule{Kind: beat.Interval, Every: 1, Period: "hours"}},
+		{ID: 3, Name: "none", Task: "shop.none", Enabled: true},
+	}}
+	w := configured(t, shopTables{table: table})
+	s := &server{t: t, backend: newChangingBackend(t, state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
+	s.options = func(o *web.Options) { o.BeatTables = w }
+	s.start()
+	t.Cleanup(func() { s.stop() })
+	lookAt(t, testbrowser.Open(t), string(script), []string{"http://" + s.address + "/ops/schedules"})
 }
