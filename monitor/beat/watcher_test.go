@@ -3,6 +3,7 @@ package beat_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,6 +13,7 @@ import (
 
 // tables is a source that counts how often it was read.
 type tables struct {
+	mu    sync.Mutex
 	reads int
 	err   error
 }
@@ -21,6 +23,8 @@ func (*tables) String() string { return "sqlite:////shop.db" }
 func (*tables) Close() error   { return nil }
 
 func (s *tables) Read(context.Context) (beat.Table, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.reads++
 	return beat.Table{Entries: []beat.Entry{{ID: int64(s.reads)}}}, s.err
 }
@@ -46,6 +50,8 @@ func TestWatcher(t *testing.T) {
 			t.Helper()
 			<-time.After(after)
 			synctest.Wait()
+			s.mu.Lock()
+			defer s.mu.Unlock()
 			if s.reads != want {
 				t.Errorf("%s: read %d times, want %d", what, s.reads, want)
 			}
@@ -63,7 +69,9 @@ func TestWatcher(t *testing.T) {
 		default:
 			t.Error("a reading changed nothing")
 		}
+		s.mu.Lock()
 		s.err = errors.New("no")
+		s.mu.Unlock()
 		reads("fails", 16*time.Second, 4)
 		if r := w.Snapshot()[0]; r.Err == nil || r.FailedAt.IsZero() || r.Table.Entries[0].ID != 3 {
 			t.Errorf("after a failure: %+v, want the error and the last table", r)
