@@ -276,13 +276,19 @@ func TestSocket(t *testing.T) {
 	}
 	conn, _ := open(url.Values{"topic": {"/tasks"}})
 	_ = conn.CloseNow()
-	// What a page shows need not be sent again.
-	page := find(`data-page="([^"]*)"`, visit(t, h, "/ops/tasks").Body.String())
-	conn, first := open(url.Values{"topic": {"/tasks"}, "page": page})
+	// What a page shows need not be sent again, unless a busy machine has counted more facets since.
+	var first livetest.Message
+	for range 20 {
+		page := find(`data-page="([^"]*)"`, visit(t, h, "/ops/tasks").Body.String())
+		conn, first = open(url.Values{"topic": {"/tasks"}, "page": page})
+		_ = conn.CloseNow()
+		if !first.Reset && len(first.Ops) == 0 {
+			break
+		}
+	}
 	if first.Reset || len(first.Ops) > 0 {
 		t.Errorf("first frame after the page = %+v, want no ops", first)
 	}
-	_ = conn.CloseNow()
 	conn, first = open(url.Values{"topic": {"/tasks?q=state%3Afailure"}})
 	if !strings.Contains(fmt.Sprint(first.Ops), "t-task-28") {
 		t.Errorf("frame = %+v, want the row of task-28", first)
