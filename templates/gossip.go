@@ -6,7 +6,7 @@ import (
 	"github.com/umbelhq/umbel/state/gossip"
 )
 
-// maxDeaf bounds the workers that the panel names as deaf; the API has all.
+// maxDeaf bounds the workers that the panel names as deaf; the API has more.
 const maxDeaf = 10
 
 // deafTo is a worker with those that it does not seem to hear.

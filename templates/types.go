@@ -39,8 +39,8 @@ type Counted struct {
 	Carry    string     // query of addresses that leads to the same span, "?last=7d", empty for the usual one
 }
 
-// Words say when: "in the last 24h".
-func (c Counted) Words() string {
+// Phrase says when: "in the last 24h".
+func (c Counted) Phrase() string {
 	if c.Chosen != nil {
 		return "in this time"
 	}

@@ -1,11 +1,8 @@
 package web
 
 import (
-	"cmp"
 	"context"
-	"net/url"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/command"
@@ -27,7 +24,6 @@ const (
 	trendPoints = 60              // of a queue in the list
 	depthPoints = 360             // on the page of a queue
 	hourSeconds = 3600
-	paramHidden = "hidden"
 
 	maxEndedQueues = 500             // whose ended tasks are counted apart
 	endedAge       = 5 * time.Second // counters are stored as often
@@ -66,51 +62,39 @@ func (p *queuePages) snapshot(ctx context.Context) (queues.Snapshot, error) {
 
 // load lists queues.
 func (p *queuePages) load(ctx context.Context, a address) (page, error) {
-	all := a.query.Get(paramHidden) == "true"
-	span, _ := query.ParseSpan(a.query) // a wrong one shows the last hour
-	order := a.query.Get("sort")
-	if !slices.Contains(queues.SortKeys(), strings.TrimPrefix(order, "-")) || order == "name" {
-		order = "" // likewise
-	}
-	address := func(all bool, span query.Span, order string) string {
-		v, _ := url.ParseQuery(query.SpanOf(query.Chart{Span: span}.URL("")))
-		if order != "" && order != "name" {
-			v.Set("sort", order)
-		}
-		if all {
-			v.Set(paramHidden, "true")
-		}
-		if len(v) == 0 {
-			return "/queues"
-		}
-		return "/queues?" + v.Encode()
-	}
+	q := query.ParseQueues(a.query)
+	href := func(q query.Queues) string { return q.URL(p.urls.Prefix + "/queues") }
+	others, all, sorted := q, q, q
+	others.Hidden, all.Span = !q.Hidden, query.Span{}
 	s, err := p.snapshot(ctx)
 	if err != nil {
 		return page{}, err
 	}
-	v := templates.Queues{All: all, Poll: s, Then: p.then != nil, Others: p.urls.Prefix + address(!all, span, order), Carry: query.Chart{Span: span}.URL("")}
-	v.Sorts = sorts(queues.SortKeys(), cmp.Or(order, "name"), func(order string) string { return p.urls.Prefix + address(all, span, order) }, "name")
-	if span.Chosen() {
-		v.Span = &templates.ChartSpan{From: span.From * 1e6, To: span.To * 1e6, Href: p.urls.Prefix + address(all, query.Span{}, order)}
+	v := templates.Queues{All: q.Hidden, Poll: s, Then: p.then != nil, Others: href(others), Carry: query.Chart{Span: q.Span}.URL("")}
+	v.Sorts = sorts(queues.SortKeys(), q.Order(), func(order string) string {
+		sorted.Sort = order
+		return href(sorted)
+	}, "name")
+	if q.Chosen() {
+		v.Span = &templates.ChartSpan{From: q.From * 1e6, To: q.To * 1e6, Href: href(all)}
 	}
 	if v.Then {
 		v.Sent = p.then.WaitingTasks()
 	}
-	ended := p.endedBy(ctx, span, &v)
+	ended := p.endedBy(ctx, q.Span, &v)
 	list := slices.Clone(s.Queues)
-	queues.Sort(list, cmp.Or(order, "name"))
-	for _, q := range list {
-		if q.Hidden {
+	queues.Sort(list, q.Order())
+	for _, row := range list {
+		if row.Hidden {
 			v.Hidden++
 		}
-		if all || !q.Hidden {
-			shown := p.shown(q, s, trendPoints)
-			shown.Ended = ended[q.Name]
+		if q.Hidden || !row.Hidden {
+			shown := p.shown(row, s, trendPoints)
+			shown.Ended = ended[row.Name]
 			v.Queues = append(v.Queues, shown)
 		}
 	}
-	return page{url: address(all, span, order), title: "Queues", section: templates.SectionQueues, view: v}, nil
+	return page{url: q.URL("/queues"), title: "Queues", section: templates.SectionQueues, view: v}, nil
 }
 
 // endedBy returns how many tasks of each queue ended over a span of time, the last hour if none was chosen.

@@ -54,7 +54,7 @@ func (p *typePages) load(ctx context.Context, a address) (page, error) {
 	pg := page{url: q.URL(templates.TypesPath), title: "Task types", section: templates.SectionTypes}
 	var usual map[string]tasktype.Usual
 	var reading sync.WaitGroup
-	reading.Go(func() { usual = p.usualBefore(ctx, tasktype.From(q.Counted(p.now()))) })
+	reading.Go(func() { usual = p.usualBefore(ctx, q.Range(p.now()).Start()) })
 	table, err := p.table(ctx, q)
 	reading.Wait()
 	if err != nil {
@@ -84,7 +84,7 @@ func (p *typePages) load(ctx context.Context, a address) (page, error) {
 // table returns the counts of all types, which may be a little old.
 func (p *typePages) table(ctx context.Context, q query.Types) (tasktype.Table, error) {
 	return p.tables.get(spanOf(q).URL(""), func() (tasktype.Table, error) {
-		return tasktype.Read(ctx, p.backend.History(), q.Counted(p.now()))
+		return tasktype.Read(ctx, p.backend.History(), q.Range(p.now()))
 	})
 }
 
@@ -165,7 +165,7 @@ func (p *typePages) loadType(ctx context.Context, a address) (page, error) {
 	}
 	q = spanOf(q)
 	d, err := p.details.get(q.URL("")+" "+a.name, func() (tasktype.Detail, error) {
-		return tasktype.ReadDetail(ctx, p.backend.History(), q.Counted(p.now()), a.name)
+		return tasktype.ReadDetail(ctx, p.backend.History(), q.Range(p.now()), a.name)
 	})
 	if err != nil {
 		return page{}, err
@@ -182,7 +182,7 @@ func (p *typePages) loadType(ctx context.Context, a address) (page, error) {
 	v.Counted.From, v.Counted.To = micros(d.From), micros(d.To)
 	if d.Type.Name == "" && sample.Tasks == 0 && !q.Chosen() {
 		return page{}, unknown(templates.Problem{
-			Title: "Unknown task type", Message: "No task of this name is known " + v.Counted.Words() + ".",
+			Title: "Unknown task type", Message: "No task of this name is known " + v.Counted.Phrase() + ".",
 			Back: back.Href, BackText: back.Text,
 		})
 	}

@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"strings"
-
 	"github.com/umbelhq/umbel/internal/dashboard"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 )
 
 // outboxFlags say which outboxes of applications to watch.
@@ -16,29 +13,5 @@ type outboxFlags struct {
 
 // outboxes sets the outboxes in o. Its error names the flag that is wrong.
 func (f *outboxFlags) outboxes(o *dashboard.Options) error {
-	check := func(source string) error {
-		list, err := dashboard.Outboxes(*o)
-		for _, s := range list {
-			_ = s.Close() // it has connected nowhere
-		}
-		if err != nil {
-			return usageError{fmt.Errorf("%s: %w", source, err)}
-		}
-		return nil
-	}
-	o.OutboxURLs = f.OutboxURLs
-	if err := check("--outbox-url"); err != nil {
-		return err
-	}
-	for _, name := range f.OutboxURLFiles {
-		b, err := os.ReadFile(name) //nolint:gosec // the operator names it
-		if err != nil {
-			return usageError{fmt.Errorf("--outbox-url-file: %w", err)}
-		}
-		o.OutboxURLs = append(o.OutboxURLs, strings.Fields(string(b))...)
-		if err := check("--outbox-url-file"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return readURLs("--outbox-url", f.OutboxURLs, f.OutboxURLFiles, &o.OutboxURLs, func() ([]outboxwatch.Source, error) { return dashboard.Outboxes(*o) })
 }

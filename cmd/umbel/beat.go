@@ -1,11 +1,8 @@
 package main
 
 import (
-	"fmt"
-	"os"
-	"strings"
-
 	"github.com/umbelhq/umbel/internal/dashboard"
+	"github.com/umbelhq/umbel/monitor/beat"
 )
 
 // beatFlags say which tables of django-celery-beat to read.
@@ -16,29 +13,5 @@ type beatFlags struct {
 
 // beatTables sets the databases in o. Its error names the flag that is wrong.
 func (f *beatFlags) beatTables(o *dashboard.Options) error {
-	check := func(source string) error {
-		list, err := dashboard.BeatTables(*o)
-		for _, s := range list {
-			_ = s.Close() // it has connected nowhere
-		}
-		if err != nil {
-			return usageError{fmt.Errorf("%s: %w", source, err)}
-		}
-		return nil
-	}
-	o.BeatURLs = f.BeatURLs
-	if err := check("--beat-url"); err != nil {
-		return err
-	}
-	for _, name := range f.BeatURLFiles {
-		b, err := os.ReadFile(name) //nolint:gosec // the operator names it
-		if err != nil {
-			return usageError{fmt.Errorf("--beat-url-file: %w", err)}
-		}
-		o.BeatURLs = append(o.BeatURLs, strings.Fields(string(b))...)
-		if err := check("--beat-url-file"); err != nil {
-			return err
-		}
-	}
-	return nil
+	return readURLs("--beat-url", f.BeatURLs, f.BeatURLFiles, &o.BeatURLs, func() ([]beat.Source, error) { return dashboard.BeatTables(*o) })
 }

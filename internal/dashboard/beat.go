@@ -1,30 +1,15 @@
 package dashboard
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/umbelhq/umbel/monitor/beat"
 	"github.com/umbelhq/umbel/monitor/beat/database"
 )
 
 // BeatTables returns the databases that o.BeatURLs name, after o.BeatSources. They connect nowhere yet.
 func BeatTables(o Options) ([]beat.Source, error) {
-	list := slices.Clone(o.BeatSources)
-	for _, url := range o.BeatURLs {
-		b, err := database.New(database.Options{URL: url})
-		if err == nil {
-			list = append(list, b)
-			err = beat.Check(list)
-		}
-		if err != nil {
-			for _, s := range list {
-				_ = s.Close()
-			}
-			return nil, fmt.Errorf("schedules: %w", err)
-		}
-	}
-	return list, nil
+	return openSources("schedules", o.BeatSources, o.BeatURLs, func(url string) (beat.Source, error) {
+		return database.New(database.Options{URL: url})
+	}, beat.Check)
 }
 
 // readBeatTables prepares to read the tables of django-celery-beat, if any are named.

@@ -1,9 +1,6 @@
 package dashboard
 
 import (
-	"fmt"
-	"slices"
-
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/outboxwatch/database"
 )
@@ -11,19 +8,7 @@ import (
 // Outboxes returns the outboxes of applications that o.OutboxURLs name, after those of o.OutboxSources. They connect nowhere
 // yet.
 func Outboxes(o Options) ([]outboxwatch.Source, error) {
-	list := slices.Clone(o.OutboxSources)
-	for _, url := range o.OutboxURLs {
-		b, err := database.New(database.Options{URL: url})
-		if err == nil {
-			list = append(list, b)
-			err = outboxwatch.Check(list)
-		}
-		if err != nil {
-			for _, s := range list {
-				_ = s.Close()
-			}
-			return nil, fmt.Errorf("outbox: %w", err)
-		}
-	}
-	return list, nil
+	return openSources("outbox", o.OutboxSources, o.OutboxURLs, func(url string) (outboxwatch.Source, error) {
+		return database.New(database.Options{URL: url})
+	}, outboxwatch.Check)
 }

@@ -138,7 +138,7 @@ func TestWords(t *testing.T) {
 		"once at 2026-03-02 12:00:00 UTC":  {Kind: beat.Clocked, At: now},
 		"no schedule":                      {},
 	} {
-		if got := s.Words(); got != want {
+		if got := s.String(); got != want {
 			t.Errorf("words = %q, want %q", got, want)
 		}
 	}

@@ -35,8 +35,8 @@ type Schedule struct {
 	At time.Time // of Clocked
 }
 
-// Words says a schedule as a person would.
-func (s Schedule) Words() string {
+// String says a schedule as a person would.
+func (s Schedule) String() string {
 	switch s.Kind {
 	case Interval:
 		return s.interval()

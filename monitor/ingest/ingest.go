@@ -365,17 +365,6 @@ func (in *Ingester) expire() {
 	}
 }
 
-// gossipEvery is how often the clocks of workers are compared with each other.
-const gossipEvery = 5 * time.Second
-
-// listen compares which workers hear each other. mu is held.
-func (in *Ingester) listen(now time.Time) {
-	if since := now.Sub(in.heardAt); since >= 0 && since < gossipEvery {
-		return
-	}
-	in.heard, in.heardAt = in.gossip.Report(now.UnixMicro()), now
-}
-
 // forgetWorkers drops the workers whose retention has ended. mu is held.
 func (in *Ingester) forgetWorkers(now time.Time) {
 	keep := in.store.RetentionRules().Workers

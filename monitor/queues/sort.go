@@ -2,9 +2,9 @@ package queues
 
 import (
 	"cmp"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/umbelhq/umbel/internal/columns"
 )
 
 // SortKeys are the columns that queues can be sorted by.
@@ -12,70 +12,38 @@ func SortKeys() []string {
 	return []string{"name", "ready", "unacked", "consumers", "in", "out", "age", "drain"}
 }
 
-// Sort sorts queues by a key, greatest first if it begins with -. Those of which the value is unknown come last, and equal ones
-// by name.
+// Sort sorts queues by one of SortKeys, as columns.Sort does.
 func Sort(list []Queue, order string) {
-	key, descending := strings.CutPrefix(order, "-")
-	slices.SortStableFunc(list, func(a, b Queue) int {
-		byName := cmp.Compare(a.Name, b.Name)
-		if key == "name" {
-			if descending {
-				return -byName
-			}
-			return byName
-		}
-		x, y := a.value(key), b.value(key)
-		if (x == nil) != (y == nil) {
-			if x == nil {
-				return 1
-			}
-			return -1
-		}
-		if x == nil {
-			return byName
-		}
-		order := cmp.Compare(*x, *y)
-		if descending {
-			order = -order
-		}
-		return cmp.Or(order, byName)
-	})
+	columns.Sort(list, order, func(q *Queue) string { return q.Name }, (*Queue).value)
 }
 
-// value is what a queue has in a column, nil if it is unknown.
-func (q *Queue) value(key string) *float64 {
+// value is what a queue has in a column.
+func (q *Queue) value(key string) columns.Value {
 	switch key {
 	case "ready":
-		return count(q.Ready)
+		return columns.Number(q.Ready)
 	case "unacked":
-		return count(q.Unacked)
+		return columns.Number(q.Unacked)
 	case "consumers":
 		if q.Consumers == nil && q.WorkersKnown {
-			return new(float64(len(q.Workers)))
+			return columns.Value{Known: true, Number: float64(len(q.Workers))}
 		}
-		return count(q.Consumers)
+		return columns.Number(q.Consumers)
 	case "in":
-		return q.InRate
+		return columns.Number(q.InRate)
 	case "out":
-		return q.OutRate
+		return columns.Number(q.OutRate)
 	case "age":
 		return seconds(cmp.Or(q.Age, q.AgeAtLeast))
 	case "drain":
 		return seconds(q.DrainTime)
 	}
-	return nil
+	return columns.Value{}
 }
 
-func count(n *int64) *float64 {
-	if n == nil {
-		return nil
-	}
-	return new(float64(*n))
-}
-
-func seconds(d *time.Duration) *float64 {
+func seconds(d *time.Duration) columns.Value {
 	if d == nil {
-		return nil
+		return columns.Value{}
 	}
-	return new(d.Seconds())
+	return columns.Value{Known: true, Number: d.Seconds()}
 }

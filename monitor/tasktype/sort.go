@@ -1,10 +1,9 @@
 package tasktype
 
 import (
-	"cmp"
-	"slices"
 	"strings"
 
+	"github.com/umbelhq/umbel/internal/columns"
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
@@ -24,42 +23,12 @@ func SortKeys() []string {
 	}
 }
 
-// Sort sorts rows by a key, greatest first if it begins with -. Rows of which the value is unknown come last, and equal
-// ones by name.
+// Sort sorts rows by one of SortKeys, as columns.Sort does.
 func Sort(rows []Row, order string) {
-	key, descending := strings.CutPrefix(order, "-")
-	type keyed struct {
-		Row
-		value float64
-		known bool
-	}
-	list := make([]keyed, len(rows))
-	for i := range rows {
-		list[i].Row = rows[i]
-		list[i].value, list[i].known = rows[i].value(key)
-	}
-	slices.SortFunc(list, func(a, b keyed) int {
-		byName := cmp.Compare(a.Name, b.Name)
-		switch {
-		case key == "name" && descending:
-			return -byName
-		case key == "name":
-			return byName
-		case a.known != b.known:
-			if a.known {
-				return -1
-			}
-			return 1
-		}
-		order := cmp.Compare(a.value, b.value)
-		if descending {
-			order = -order
-		}
-		return cmp.Or(order, byName)
+	columns.Sort(rows, order, func(r *Row) string { return r.Name }, func(r *Row, column string) columns.Value {
+		n, known := r.value(column)
+		return columns.Value{Known: known, Number: n}
 	})
-	for i := range list {
-		rows[i] = list[i].Row
-	}
 }
 
 // value is what a row has in a column, false if it is unknown.

@@ -101,8 +101,8 @@ func Read(ctx context.Context, rollups history.RollupReader, s Span, names ...st
 	return b.read(ctx, rollups, history.ByName, names)
 }
 
-// From is when the table of a span of time begins: at the start of a step.
-func From(s Span) time.Time {
+// Start is when the table of the span begins: at the start of a step.
+func (s Span) Start() time.Time {
 	t := widened(s)
 	return t.From
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/umbelhq/umbel/internal/columns"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -15,83 +16,51 @@ func SortKeys() []string {
 	}
 }
 
-// Sort sorts rows by a key, greatest first if it begins with -. Rows of which the value is unknown come last, and equal ones
-// by name.
+// Sort sorts rows by one of SortKeys, as columns.Sort does.
 func Sort(rows []Row, order string) {
-	key, descending := strings.CutPrefix(order, "-")
-	slices.SortStableFunc(rows, func(a, b Row) int {
-		x, y := a.value(key), b.value(key)
-		if x.known != y.known {
-			if x.known {
-				return -1
-			}
-			return 1
-		}
-		order := cmp.Or(cmp.Compare(x.number, y.number), cmp.Compare(x.text, y.text))
-		if descending {
-			order = -order
-		}
-		return cmp.Or(order, cmp.Compare(a.Name, b.Name))
-	})
+	columns.Sort(rows, order, func(r *Row) string { return r.Name }, (*Row).value)
 }
 
-// value is what a row has in a column: a number, or a text.
-type value struct {
-	known  bool
-	number float64
-	text   string
-}
-
-func text(s string) value { return value{known: s != "", text: s} }
-
-func number[N int64 | float64](n *N) value {
-	if n == nil {
-		return value{}
-	}
-	return value{known: true, number: float64(*n)}
-}
-
-func (r *Row) value(key string) value {
+// value is what a row has in a column.
+func (r *Row) value(key string) columns.Value {
 	switch key {
-	case "name":
-		return text(r.Name)
 	case "status":
-		return number(new(int64(slices.Index(statuses(), r.Status))))
+		return columns.Number(new(int64(slices.Index(statuses(), r.Status))))
 	case "pool":
-		v := text(r.Pool)
+		v := columns.Text(r.Pool)
 		if r.Slots != nil {
-			v.known, v.number = true, float64(*r.Slots)
+			v.Known, v.Number = true, float64(*r.Slots)
 		}
 		return v
 	case "active":
-		return number(r.Active)
+		return columns.Number(r.Active)
 	case "queues":
-		return value{r.QueuesKnown, float64(len(r.Queues)), strings.Join(r.Queues, " ")}
+		return columns.Value{Known: r.QueuesKnown, Number: float64(len(r.Queues)), Text: strings.Join(r.Queues, " ")}
 	case "unfinished":
-		return number(new(int64(r.RunningTasks)))
+		return columns.Number(new(int64(r.RunningTasks)))
 	case "processed":
-		return number(r.Processed)
+		return columns.Number(r.Processed)
 	case "failed":
 		share, ok := r.Ends.FailureShare()
-		return value{known: ok, number: share}
+		return columns.Value{Known: ok, Number: share}
 	case "memory":
-		return number(r.Memory)
+		return columns.Number(r.Memory)
 	case "load":
 		if r.Load == nil {
-			return value{}
+			return columns.Value{}
 		}
-		return number(&r.Load[0])
+		return columns.Number(&r.Load[0])
 	case "version":
 		if r.Version == nil {
-			return value{}
+			return columns.Value{}
 		}
-		return text(*r.Version)
+		return columns.Text(*r.Version)
 	case "clock":
-		return number(r.ClockOffsetMicros)
+		return columns.Number(r.ClockOffsetMicros)
 	case "heartbeat":
-		return value{known: r.LastHeartbeatAt != 0, number: float64(r.LastHeartbeatAt)}
+		return columns.Value{Known: r.LastHeartbeatAt != 0, Number: float64(r.LastHeartbeatAt)}
 	}
-	return value{}
+	return columns.Value{}
 }
 
 // statuses are in the order of what needs attention least.

@@ -20,7 +20,7 @@ const (
 	maxBeats   = 32  // heartbeats held of each
 	late       = 10_000_000
 	slack      = 5_000_000
-	recent     = 60_000_000 // age of the newest heartbeat beyond which a worker is left out
+	recent     = 60_000_000 // age of the newest heartbeat beyond which a worker is forgotten
 	least      = 3          // heartbeats in a row that tell that a worker is deaf
 	together   = 8          // heartbeats in a row that tell that it follows another, after a first one
 	fallen     = 3          // heartbeats in a row below the newest, after which the process is another
@@ -105,6 +105,14 @@ func (w *worker) add(b beat) {
 	w.beats = append(w.beats, b)
 }
 
+// last returns when the newest heartbeat was received, or the first event if none was.
+func (w *worker) last() int64 {
+	if n := len(w.beats); n > 0 {
+		return w.beats[n-1].received
+	}
+	return w.since
+}
+
 // before returns the newest heartbeat received by a time, false if there is none.
 func (w *worker) before(at int64) (b beat, ok bool) {
 	for _, b := range slices.Backward(w.beats) {
@@ -153,9 +161,10 @@ func (w *worker) follows(o *worker) bool {
 // Report compares the workers at a local time, µs. Call it every few seconds: it remembers since when a worker is deaf, whose
 // own events take its clock past what it has not heard.
 func (d *Detector) Report(now int64) (r Report) {
+	maps.DeleteFunc(d.workers, func(_ string, w *worker) bool { return now-w.last() > recent })
 	var names []string
 	for _, name := range slices.Sorted(maps.Keys(d.workers)) {
-		if n := len(d.workers[name].beats); n > 0 && now-d.workers[name].beats[n-1].received <= recent {
+		if len(d.workers[name].beats) > 0 {
 			names = append(names, name)
 		}
 	}

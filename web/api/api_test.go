@@ -293,7 +293,7 @@ func TestOverview(t *testing.T) {
 				"after": "2026-11-21T00:00:00.000000Z", "before": "2026-11-21T00:00:10.000000Z"}],
 			"watermark": {"complete_to": "2026-11-21T00:00:00.000000Z", "bounded": true, "worker": "celery@w1", "behind": true, "workers": 2,
 				"uncounted": 1, "uncounted_names": ["celery@w3"]}, "late_events": 4,
-			"gossip": {"islands": [["celery@w1", "celery@w2"]], "deaf": [{"worker": "celery@w3", "speaker": "celery@w1", "since": "2026-11-21T00:00:00.000000Z", "longer": false}]},
+			"gossip": {"islands": [["celery@w1", "celery@w2"]], "deaf": [{"worker": "celery@w3", "speaker": "celery@w1", "since": "2026-11-21T00:00:00.000000Z", "longer": false}], "deaf_total": 1},
 			"broker": {
 				"url": "amqp://u:***@h//", "connected": false, "since": "2026-11-21T00:00:00.000000Z",
 				"last_event_at": null, "last_error": "connection refused", "next_try_at": "2026-11-21T00:00:00.000001Z",

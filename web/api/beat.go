@@ -60,7 +60,7 @@ func (a *api) beatDatabases(found schedules.Result, now time.Time) []BeatDatabas
 func fromPeriodicTask(j beat.Judged) PeriodicTask {
 	return PeriodicTask{
 		ID: j.ID, Name: j.Name, Task: j.Task, Queue: text(j.Queue), Enabled: j.Enabled, OneOff: j.OneOff,
-		Kind: text(string(j.Schedule.Kind)), Schedule: j.Schedule.Words(), Status: string(j.Status),
+		Kind: text(string(j.Schedule.Kind)), Schedule: j.Schedule.String(), Status: string(j.Status),
 		StartTime: timeOf(j.StartTime), Expires: timeOf(j.Expires), LastRunAt: timeOf(j.LastRunAt), NextAt: timeOf(j.NextAt),
 		Runs: j.Runs, SeenAt: timeOf(j.SeenAt),
 	}

@@ -61,7 +61,8 @@ type Health struct {
 // Gossip says which workers hear each other.
 type Gossip struct {
 	Islands [][]string `json:"islands" nullable:"false" doc:"Workers whose clocks advance together, two or more in each."`
-	Deaf    []Deaf     `json:"deaf" nullable:"false" doc:"Workers whose clocks stay behind what others sent long before: they do not hear these, or run without gossip."`
+	Deaf    []Deaf     `json:"deaf" nullable:"false" doc:"Workers whose clocks stay behind what others sent long before: they do not hear these, or run without gossip. The first 500, by name."`
+	Pairs   int        `json:"deaf_total" doc:"How many there are in all."`
 }
 
 // Deaf is a worker that does not seem to hear another.
@@ -72,9 +73,12 @@ type Deaf struct {
 	Longer  bool   `json:"longer" doc:"Whether it began before what is remembered."`
 }
 
+// maxDeaf bounds the list: among n workers without gossip there are n² pairs.
+const maxDeaf = 500
+
 func fromGossip(r gossip.Report) Gossip {
-	d := Gossip{Islands: append([][]string{}, r.Islands...)}
-	d.Deaf = mapSlice(r.Deaf, func(v gossip.Deaf) Deaf { return Deaf{v.Worker, v.Speaker, Time(v.Since), v.Longer} })
+	d := Gossip{Islands: append([][]string{}, r.Islands...), Pairs: len(r.Deaf)}
+	d.Deaf = mapSlice(r.Deaf[:min(len(r.Deaf), maxDeaf)], func(v gossip.Deaf) Deaf { return Deaf{v.Worker, v.Speaker, Time(v.Since), v.Longer} })
 	return d
 }
 

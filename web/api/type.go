@@ -91,7 +91,7 @@ func (a *api) taskType(ctx context.Context, r *getType) (*response[TaskTypeDetai
 	if i < 0 {
 		return nil, problem(http.StatusNotFound, "No task named "+shorten(r.Name)+" was counted in that time.")
 	}
-	d, err := tasktype.ReadDetail(ctx, a.backend.History(), q.Counted(a.now()), r.Name)
+	d, err := tasktype.ReadDetail(ctx, a.backend.History(), q.Range(a.now()), r.Name)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}

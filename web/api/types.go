@@ -139,7 +139,7 @@ func (a *api) types(ctx context.Context, r *listTypes) (*response[TaskTypes], er
 func (a *api) typeRows(ctx context.Context, q query.Types, names ...string) (tasktype.Table, []tasktype.Row, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	table, err := tasktype.Read(ctx, a.backend.History(), q.Counted(a.now()), names...)
+	table, err := tasktype.Read(ctx, a.backend.History(), q.Range(a.now()), names...)
 	if err != nil {
 		return table, nil, err
 	}

@@ -68,8 +68,8 @@ func (p *parser) typesSort() string {
 	return s
 }
 
-// Counted is the span of time that the list covers, as of now.
-func (t Types) Counted(now time.Time) tasktype.Span {
+// Range is the span of time that the list covers, as of now.
+func (t Types) Range(now time.Time) tasktype.Span {
 	c := Chart{Last: cmp.Or(t.Last, DefaultTypesLast), Span: t.Span}
 	from, to := c.Range(now)
 	return tasktype.Span{From: from, To: to, Now: now}

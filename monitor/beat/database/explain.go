@@ -1,13 +1,9 @@
 package database
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
-
-	"github.com/lib/pq"
-	"modernc.org/sqlite"
 
 	"github.com/umbelhq/umbel/internal/sqldb"
 	"github.com/umbelhq/umbel/monitor/beat"
@@ -26,33 +22,21 @@ func (b *Database) explain(err error) error {
 }
 
 func (b *Database) sentence(err error) string {
-	if errors.Is(err, context.DeadlineExceeded) {
+	file := b.url.Dialect == sqldb.SQLite
+	switch fault := sqldb.FaultOf(err); {
+	case fault == sqldb.FaultSlow, fault == sqldb.FaultLocked && !file:
 		return b.slow()
-	}
-	if server, ok := errors.AsType[*pq.Error](err); ok {
-		return b.serverSaid(string(server.Code))
-	}
-	if file, ok := errors.AsType[*sqlite.Error](err); ok && (file.Code()&0xff == 5 || file.Code()&0xff == 6) { // SQLITE_BUSY, SQLITE_LOCKED
+	case fault == sqldb.FaultLocked:
 		return fmt.Sprintf("Another process locks %s.", b.shown)
-	}
-	if b.url.Dialect == sqldb.SQLite {
+	case file:
 		return fmt.Sprintf("The file %s cannot be read.", b.url.Path())
-	}
-	return fmt.Sprintf("The database %s cannot be reached.", b.shown)
-}
-
-// serverSaid says what an SQLSTATE means.
-func (b *Database) serverSaid(code string) string {
-	switch {
-	case strings.HasPrefix(code, "28"): // invalid authorization
+	case fault == sqldb.FaultUser:
 		return fmt.Sprintf("The database %s does not let this user in.", b.shown)
-	case code == "42501": // insufficient privilege
+	case fault == sqldb.FaultPermission:
 		return fmt.Sprintf("The database %s does not permit it to this user: reading needs SELECT on the tables %s, %s.", b.shown, taskTable, b.joined())
-	case code == "57014", code == "55P03": // query cancelled; lock not available
-		return b.slow()
-	case code == "3D000": // no such database
+	case fault == sqldb.FaultNoDatabase:
 		return fmt.Sprintf("The database %s does not exist.", b.shown)
-	case strings.HasPrefix(code, "08"), strings.HasPrefix(code, "53"), strings.HasPrefix(code, "57"): // connection; resources; shutdown
+	case fault == sqldb.FaultAway:
 		return fmt.Sprintf("The database %s cannot be reached.", b.shown)
 	}
 	return fmt.Sprintf("The tables of django-celery-beat in %s cannot be read.", b.shown)
