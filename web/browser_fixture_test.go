@@ -188,13 +188,26 @@ func (tb *tab) press(keys string) {
 	}
 }
 
-// click clicks on the middle of an element.
+// click clicks on the middle of an element, again if that has moved away meanwhile.
 func (tb *tab) click(selector string) {
 	tb.t.Helper()
-	x, y := tb.middle(selector)
-	if err := chromedp.Do(tb.ctx, chromedp.MouseClickXY(x, y)); err != nil {
-		tb.t.Fatalf("click %s: %v", selector, err)
+	for range 5 {
+		tb.eval(fmt.Sprintf(`(() => {
+			window.clicks?.abort();
+			window.clicks = new AbortController();
+			sessionStorage.removeItem("clicked");
+			addEventListener("click", e => sessionStorage.setItem("clicked", e.target.closest?.(%q) !== null),
+				{capture: true, once: true, signal: window.clicks.signal});
+		})()`, selector))
+		x, y := tb.middle(selector)
+		if err := chromedp.Do(tb.ctx, chromedp.MouseClickXY(x, y)); err != nil {
+			tb.t.Fatalf("click %s: %v", selector, err)
+		}
+		if hit, err := tb.try(`sessionStorage.getItem("clicked")`); err != nil || hit != "false" { // an error is a page that goes away
+			return
+		}
 	}
+	tb.t.Fatalf("%s is behind something else", selector)
 }
 
 // point moves the mouse over an element.
