@@ -57,13 +57,13 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 	i, r, known := c.rowFor(e.ID)
 	rec := c.record(e, repaired, flags)
 	if known {
+		c.unpack(r)
 		if same := c.rules.duplicate(r, &rec); same != 0 {
 			c.release(&rec)
 			ch.First = c.firstOfKind(r, same)
+			c.pack(r)
 			return
 		}
-	}
-	if known {
 		c.byStamp.remove(c.itemOf(i, r))
 		c.tally.remove(r)
 		c.clearConclusion(r)
@@ -80,6 +80,7 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 	c.tally.add(r)
 	c.version++
 	c.describe(ch, r)
+	c.pack(r)
 	if !known {
 		c.evict()
 	}

@@ -44,11 +44,7 @@ func (c *Cluster) drop(i uint32) {
 	c.unrelate(r)
 	c.hosts.release(r.worker)
 	c.processes.release(r.origin)
-	for rec := r.head; rec != 0; {
-		next := c.records.at(rec).next
-		c.free(rec)
-		rec = next
-	}
+	c.dropRecords(r)
 	c.clearConclusion(r)
 	delete(c.index, r.id)
 	if r.flags&hashedID != 0 {

@@ -11,19 +11,25 @@ import (
 // audit reports what the cluster's tables hold that its tasks do not explain.
 func audit(t *testing.T, c *Cluster) {
 	t.Helper()
-	var records, relations, children, foreigners int
+	var records, packs, relations, children, foreigners int
 	uses := map[string]map[uint32]int{"lane": {}, "host": {}, "call": {}}
 	for _, i := range c.index {
 		r := c.rows.at(i)
 		uses["host"][r.worker]++
 		uses["lane"][r.origin]++
 		n := 0
-		for k := r.head; k != 0; k = c.records.at(k).next {
-			uses["lane"][c.records.at(k).process]++
-			uses["call"][c.records.at(k).route]++
+		w := c.walk(r)
+		for rec := w.next(); rec != nil; rec = w.next() {
+			uses["lane"][rec.process]++
+			uses["call"][rec.route]++
 			n++
 		}
-		if records += n; n != int(r.count) || r.count > maxRecords {
+		if r.packed {
+			packs++
+		} else {
+			records += n
+		}
+		if n != int(r.count) || r.count > maxRecords {
 			t.Errorf("row of %s counts %d records, its chain has %d", c.id(r), r.count, n)
 		}
 		if r.relation != 0 {
@@ -78,8 +84,8 @@ func audit(t *testing.T, c *Cluster) {
 	for what, n := range map[string][2]int{
 		"lanes": {len(c.processes.numbers), distinct(uses["lane"])},
 		"hosts": {len(c.hosts.numbers), distinct(uses["host"])}, "calls": {len(c.routes.numbers), distinct(uses["call"])},
-		"rows": {int(c.rows.used) - len(c.rows.free), len(c.index)}, "records": {int(c.records.used) - len(c.records.free), records},
-		"relations": {int(c.relations.used) - len(c.relations.free), relations}, "order": {inOrder, len(c.index)}, "order size": {c.byStamp.size, len(c.index)},
+		"rows": {c.rows.used, len(c.index)}, "records": {c.records.used, records}, "packs": {c.packs.used(), packs},
+		"relations": {c.relations.used, relations}, "order": {inOrder, len(c.index)}, "order size": {c.byStamp.size, len(c.index)},
 		"foreign ids": {len(c.hashedIDs), foreigners},
 	} {
 		if n[0] != n[1] {
@@ -103,6 +109,13 @@ func audit(t *testing.T, c *Cluster) {
 			}
 		}
 	}
+}
+
+func (p *packs) used() (n int) {
+	for i := range p {
+		n += p[i].used
+	}
+	return n
 }
 
 func distinct(uses map[uint32]int) (n int) {

@@ -40,3 +40,16 @@ func heap() int64 {
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
 }
+
+// TestFinishedTasksAreSmall measures what a finished task of four events takes without its text.
+func TestFinishedTasksAreSmall(t *testing.T) {
+	const tasks, most = 100_000, 220
+	before := heap()
+	c := filled(tasks)
+	per := float64(heap()-before) / tasks
+	t.Logf("%.1f bytes a task", per)
+	if per > most {
+		t.Errorf("a finished task takes %.1f bytes, at most %d are allowed", per, most)
+	}
+	runtime.KeepAlive(c)
+}

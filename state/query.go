@@ -285,12 +285,11 @@ func (m *matcher) slow(e *listItem) bool {
 
 // wasNamed reports whether a task was received under one of the names.
 func (c *Cluster) wasNamed(r *row, names bitset) bool {
-	for i := r.head; i != 0; {
-		e := c.records.at(i)
+	w := c.walk(r)
+	for e := w.next(); e != nil; e = w.next() {
 		if e.kind == TaskReceived && names.has(e.route) {
 			return true
 		}
-		i = e.next
 	}
 	return false
 }
@@ -300,12 +299,11 @@ func (m *matcher) contains(r *row) bool {
 	if m.id = append(m.id[:0], m.c.id(r)...); containsFold(m.id, m.text) {
 		return true
 	}
-	for i := r.head; i != 0; {
-		e := m.c.records.at(i)
+	w := m.c.walk(r)
+	for e := w.next(); e != nil; e = w.next() {
 		if b := m.c.text.get(e.text); b != nil && entryContains(b, m.text) {
 			return true
 		}
-		i = e.next
 	}
 	return false
 }

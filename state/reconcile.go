@@ -298,15 +298,14 @@ func (v *review) noneRunning(r *row, inspected bool) bool {
 
 // expiry returns when a task expires and when it was sent or sent again last, µs.
 func (c *Cluster) expiry(r *row) (at, sent int64, ok bool) {
-	for i := r.head; i != 0; {
-		e := c.records.at(i)
+	w := c.walk(r)
+	for e := w.next(); e != nil; e = w.next() {
 		if f, _ := c.fields(e); f.Has(FieldExpires) {
 			if t, known := ParseTime(f.Expires); known {
 				at, ok = max(at, t), true
 			}
 		}
 		sent = max(sent, e.micros)
-		i = e.next
 	}
 	return at, sent, ok
 }

@@ -125,20 +125,35 @@ func (c *Cluster) append(r *row, e *Event, rec record) {
 			rec.flags |= cut
 		}
 	}
+	c.enchain(r, &rec)
+	r.count++
+}
+
+// enchain puts a copy of a record at the end of the row's chain.
+func (c *Cluster) enchain(r *row, rec *record) {
 	i := c.records.alloc()
-	*c.records.at(i) = rec
+	*c.records.at(i) = *rec
+	c.records.at(i).next = 0
 	if r.tail == 0 {
 		r.head = i
 	} else {
 		c.records.at(r.tail).next = i
 	}
 	r.tail = i
-	r.count++
 }
 
 // chain returns the records of a row in order of arrival, in scratch memory.
 func (c *Cluster) chain(r *row, scratch []*record) []*record {
 	scratch = scratch[:0]
+	if r.packed {
+		copies := make([]record, r.count) // a packed record lasts until the next one
+		w := c.walk(r)
+		for i := range copies {
+			copies[i] = *w.next()
+			scratch = append(scratch, &copies[i])
+		}
+		return scratch
+	}
 	for i := r.head; i != 0; {
 		rec := c.records.at(i)
 		scratch = append(scratch, rec)
@@ -179,6 +194,29 @@ func (c *Cluster) remove(r *row, victim uint32) {
 	}
 	c.free(victim)
 	r.count--
+}
+
+// dropRecords takes all records out of a row.
+func (c *Cluster) dropRecords(r *row) {
+	w := c.walk(r)
+	for rec := w.next(); rec != nil; rec = w.next() {
+		c.release(rec)
+	}
+	c.releaseRecords(r)
+}
+
+// releaseRecords frees the memory of the records of a row, which are elsewhere or not needed.
+func (c *Cluster) releaseRecords(r *row) {
+	if r.packed {
+		c.packs.slab(r.tail).release(r.head)
+	} else {
+		for i := r.head; i != 0; {
+			next := c.records.at(i).next
+			c.records.release(i)
+			i = next
+		}
+	}
+	r.head, r.tail, r.packed = 0, 0, false
 }
 
 func (c *Cluster) free(i uint32) {

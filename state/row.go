@@ -17,7 +17,8 @@ type row struct {
 
 	head, tail uint32 // chain of records
 	relation   uint32 // root and parent, 0 if it has neither beyond itself
-	count      uint16 // records in the chain
+	count      uint16 // records
+	packed     bool   // the records are packed: head is the place of the pack, tail its length
 	summary
 }
 

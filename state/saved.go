@@ -33,14 +33,13 @@ func (c *Cluster) saveWith(k *codec, r *row) (b []byte, whole bool) {
 		b = appendConclusion(b, conclusion)
 	}
 	k.begin(c.id(r))
-	for i := r.head; i != 0; {
-		rec := c.records.at(i)
+	w := c.walk(r)
+	for rec := w.next(); rec != nil; rec = w.next() {
 		s := c.event(r, rec)
 		if rec.text != 0 && c.text.get(rec.text) == nil {
 			whole = false
 		}
 		b = k.append(b, &s.Event, s.Repaired, s.Cut, rec.received != 0)
-		i = rec.next
 	}
 	return b, whole
 }
@@ -127,6 +126,7 @@ func (c *Cluster) loadUntil(id string, events []byte, until int64) (known bool, 
 // stays if it was concluded from all of them.
 func (c *Cluster) load(id string, k *Conclusion) {
 	i, r, known := c.rowFor(id)
+	c.unpack(r)
 	before, same := int(r.count), 0
 	if known {
 		c.byStamp.remove(c.itemOf(i, r))
@@ -157,6 +157,7 @@ func (c *Cluster) load(id string, k *Conclusion) {
 		c.setConclusion(r, *k)
 	}
 	r.flags |= stored
+	c.pack(r)
 	c.byStamp.insert(c.itemOf(i, r))
 	c.tally.add(r)
 	if c.lowWaterMark == nil { // what the store omits is older than what it loads, by another order than that of time

@@ -64,11 +64,14 @@ type Cluster struct {
 
 	index     map[taskKey]uint32
 	rows      slab[row]
-	records   slab[record]
+	records   slab[record] // of rows that are not packed
+	packs     packs
 	relations slab[relation]
 	families  map[taskKey]uint32 // parent → first child
 	hashedIDs map[taskKey]string // ids that are no UUIDs
 	byStamp   taskList
+	// unpackedOnly is set where tasks are read once and dropped: packing would not pay.
+	unpackedOnly bool
 	text      *textLog
 
 	processes *table[clock.Process]
@@ -97,6 +100,7 @@ type Cluster struct {
 
 	scratch   []*record
 	textEntry []byte
+	packing   []byte
 	codec     codec
 	input     savedReader
 	loaded    []SavedEvent
@@ -131,6 +135,7 @@ func New(o Options) *Cluster {
 		listed:    make(map[taskKey]int64),
 	}
 	c.byStamp.less = c.rowBefore
+	c.packs.init()
 	if o.Rules == Celery {
 		c.rules = &celeryRules{c: c}
 	} else {

@@ -42,10 +42,9 @@ func (c *Cluster) TakeUnsaved(n int) []Unsaved {
 // count as received when they were sent.
 func (c *Cluster) receipts(r *row) (first, last int64) {
 	first = math.MaxInt64
-	for i := r.head; i != 0; {
-		rec := c.records.at(i)
+	w := c.walk(r)
+	for rec := w.next(); rec != nil; rec = w.next() {
 		first, last = min(first, cmp.Or(rec.received, rec.micros)), max(last, rec.received)
-		i = rec.next
 	}
 	if last == 0 {
 		return 0, 0
