@@ -187,6 +187,10 @@ func (c *Cluster) SetLowWaterMark(p Position) {
 	}
 }
 
+// LoadedAbove records that all tasks above a position are in memory, nil if all tasks are. It must not be called if one was evicted
+// that had been loaded.
+func (c *Cluster) LoadedAbove(p *Position) { c.lowWaterMark = p }
+
 // storedSlack is how much older than the newest event of its task any other may be, by skewed clocks, µs.
 const storedSlack = 10_000_000
 

@@ -78,7 +78,11 @@ func (v About) historyCondition() condition {
 	case len(v.Health.Notices) > 0:
 		return condition{"History", false, "It is incomplete: " + strings.Join(v.Health.Notices, " ")}
 	}
-	return condition{"History", true, "Kept " + where + "."}
+	words := "Kept " + where + "."
+	if v.Health.Restoring {
+		words += " Older tasks are being loaded into memory."
+	}
+	return condition{"History", true, words}
 }
 
 func (v About) eventsCondition() condition {

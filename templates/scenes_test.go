@@ -67,6 +67,7 @@ func scenes() map[string]scene {
 		"view-delete":         {layout(templates.SectionTasks, ""), templates.DeleteView{View: savedViews().Views[1]}},
 		"settings":            {layout(templates.SectionSettings, "/settings"), settings()},
 		"settings-memory":     {layout(templates.SectionSettings, "/settings"), templates.Settings{Location: ":memory:", Plan: &templates.Plan{}}},
+		"settings-restoring":  {restoring(layout(templates.SectionSettings, "/settings")), templates.Settings{Location: ":memory:", Plan: &templates.Plan{}}},
 		"settings-broken":     {historyDown(down(layout(templates.SectionSettings, "/settings"))), settingsBroken()},
 		"not-found": {layout("", ""), templates.Problem{
 			Title: "Unknown worker", Message: "No event of worker x has been seen.",
@@ -120,6 +121,13 @@ func down(c templates.Layout) templates.Layout {
 // starting is the layout while history is read.
 func starting(c templates.Layout) templates.Layout {
 	c.Health = view.Health{Broker: view.BrokerHealth{URL: lost().Broker.URL}}
+	return c
+}
+
+// restoring is the layout while older tasks are loaded.
+func restoring(c templates.Layout) templates.Layout {
+	c.Health = connected()
+	c.Health.Restoring = true
 	return c
 }
 

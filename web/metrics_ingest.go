@@ -86,6 +86,7 @@ func (s *scrape) ingest(h view.Health, m view.Metrics) {
 	}
 	s.count("umbel_late_events_total", "Events of workers that came after umbel_complete_until_timestamp_seconds had passed them.", float64(h.LateEvents))
 	s.gauge("umbel_ready", "1 once the history is restored.", truth(h.Ready))
+	s.gauge("umbel_restoring", "1 while finished tasks of the history are loaded into memory.", truth(h.Restoring))
 	s.gauge("umbel_broker_connected", "1 while events are received.", truth(h.Broker.Connected))
 	s.count("umbel_broker_outages_total", "Outages of a broker that keeps no events meanwhile.", float64(h.Broker.Loss.Outages))
 	s.gauge("umbel_fold_latency_seconds", "Time from the receipt of the newest batch of messages until it was folded.", h.Latency.Seconds())

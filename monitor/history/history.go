@@ -63,6 +63,15 @@ type Writer interface {
 	Write(ctx context.Context, b Batch) (WriteResult, error)
 	// Restore reads what a monitor needs to continue where the last one stopped.
 	Restore(ctx context.Context, r RestoreOptions) error
+	// RestoreMore reads finished and lost tasks from a position on that Restore or RestoreMore has omitted, newest change first: as
+	// many as limit, and those of the same moment as the last. It returns the position of the newest one that is left, nil if none is.
+	RestoreMore(ctx context.Context, from state.Position, limit int) (tasks []SavedTask, left *state.Position, err error)
+}
+
+// SavedTask is a task as it was saved.
+type SavedTask struct {
+	ID     string
+	Events []byte // state.Unsaved
 }
 
 // Batch is what one transaction writes.
@@ -104,9 +113,11 @@ type WriteResult struct {
 // RestoreOptions says how much to restore and which functions receive it. They are called in the order of the fields and
 // may keep their arguments. Journal may read tasks of the store.
 type RestoreOptions struct {
-	MaxTasks   int // finished and lost tasks to read, newest change first; active ones are all read
-	Checkpoint func(Checkpoint) error
-	Task       func(id string, events []byte) error
+	MaxTasks int // finished and lost tasks to read, newest change first; active ones are all read
+	// MaxWithJournal is how many of them to read at most, if greater, where the journal is long: most of its events are of these.
+	MaxWithJournal int
+	Checkpoint     func(Checkpoint) error
+	Task           func(id string, events []byte) error
 	// Omitted is called once if tasks were not read, with the position of the newest of those.
 	Omitted func(state.Position) error
 	Journal func(entry uint64, events []byte, checkpointed bool) error // checkpointed: Checkpoint includes it

@@ -10,14 +10,16 @@ import (
 
 // Health is how an Ingester is doing.
 type Health struct {
-	Broker   BrokerHealth
-	Store    StoreHealth
-	Notices  []string          // problems found when the history was opened, and what to do about them
-	Ready    bool              // Run is running and has restored the state
-	Messages uint64            // broker messages read
-	Events   uint64            // events folded
-	Rejected map[string]uint64 // events or messages that were not usable, by cause
-	Latency  time.Duration     // receipt of the newest batch → folded
+	Broker  BrokerHealth
+	Store   StoreHealth
+	Notices []string // problems found when the history was opened, and what to do about them
+	Ready   bool     // Run is running and has restored the state
+	// Restoring: finished tasks that fit into memory are still being loaded. Until then they are read from the store, and not counted.
+	Restoring bool
+	Messages  uint64            // broker messages read
+	Events    uint64            // events folded
+	Rejected  map[string]uint64 // events or messages that were not usable, by cause
+	Latency   time.Duration     // receipt of the newest batch → folded
 
 	MissingStarted int64      // task-started events that workers have sent and that were not received so far, at least
 	Gaps           []loss.Gap // where they are missing: the newest 200, by the time at which they were sent

@@ -76,6 +76,7 @@ type Ingester struct {
 	broker       broker.Broker
 	store        Store
 	maxTasks     int
+	restoreFirst int
 	maxWaiting   int      // bytes of journal beyond which no more is received
 	notices      []string // of the store
 	enableEvents bool
@@ -86,7 +87,9 @@ type Ingester struct {
 	log          *slog.Logger
 	now          func() time.Time
 
-	restored atomic.Bool // the cluster holds what the last process left
+	restored  atomic.Bool     // the cluster holds what the last process left, or the store does
+	restoring atomic.Bool     // older tasks of the store are still to be loaded
+	omitted   *state.Position // of the newest of them, nil if there are none
 
 	// mu guards what follows: Run's receiver and writer change it, readers share it.
 	mu            sync.RWMutex
@@ -154,7 +157,7 @@ func New(o Options) (*Ingester, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	in := &Ingester{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader, redactor: o.Redactor, ended: o.Ended,
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, restoreFirst: restoreFirst, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader, redactor: o.Redactor, ended: o.Ended,
 		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), discovery: discovery{wake: make(chan struct{}, 1)},
 		recorder: metrics.New(metrics.Options{RuntimeBuckets: o.Metrics.RuntimeBuckets}), purgeAfter: o.Metrics.PurgeOfflineWorkers,
@@ -183,7 +186,10 @@ func (in *Ingester) Run(ctx context.Context) error {
 		return in.supervise(ctx)
 	})
 	g.Go(func() error { return in.tick(ctx) })
-	g.Go(func() error { return in.maintain(ctx) })
+	g.Go(func() error {
+		in.restoreRest(ctx)
+		return in.maintain(ctx)
+	})
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		defer cancel()
@@ -430,6 +436,7 @@ func (in *Ingester) Health() Health {
 	in.healthMu.Lock()
 	defer in.healthMu.Unlock()
 	h.Broker, h.Store, h.Ready, h.Notices = in.brokerHealth, in.storeHealth, in.ready, in.notices
+	h.Restoring = h.Ready && in.restoring.Load()
 	h.Store.ActiveBytes, h.Store.Oversized = kept.ActiveBytes, kept.OverMaxSize
 	h.Broker.Loss = in.outages.loss()
 	h.Broker.Loss.MissedTasks = missed

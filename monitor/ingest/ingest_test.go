@@ -76,6 +76,7 @@ func newIngester(o ingest.Options) (*ingester, error) {
 	if err != nil {
 		return nil, err
 	}
+	m.RestoreFirst(3) // the others are loaded while tests run
 	store, _ := o.Store.(view.Store)
 	read, err := view.New(m, store, o.Now)
 	return &ingester{m, read}, err

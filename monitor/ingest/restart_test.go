@@ -227,6 +227,85 @@ func TestNotReadyUntilRestored(t *testing.T) {
 	}
 }
 
+// gated is a store that reads more tasks when it is told to, and notes when it is maintained.
+type gated struct {
+	history.Store
+	more       chan struct{}
+	maintained chan struct{}
+}
+
+func (g *gated) RestoreMore(ctx context.Context, from state.Position, _ int) ([]history.SavedTask, *state.Position, error) {
+	select {
+	case <-g.more:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	return g.Store.RestoreMore(ctx, from, 5)
+}
+
+func (g *gated) Run(ctx context.Context, _ func([]string)) error {
+	close(g.maintained)
+	<-ctx.Done()
+	return nil
+}
+
+// Finished tasks are loaded while events are received. Until then lists have them, and so do events that they get.
+func TestOlderTasksAreLoadedLater(t *testing.T) {
+	t.Parallel()
+	dir, b := t.TempDir(), inproc.New(inproc.Options{})
+	const n = 30
+	c := state.New(state.Options{Track: true})
+	for i := range int64(n) {
+		c.Apply(&state.Event{
+			Kind: state.TaskSucceeded, ID: fmt.Sprint("t", i), Name: "tasks.add", Hostname: "w1", PID: 7, Clock: i + 1,
+			Micros: 1_790_000_000_000_000 + i*60e6, Present: state.FieldName | state.FieldPID | state.FieldClock,
+		})
+	}
+	var stored history.Batch
+	for _, u := range c.TakeUnsaved(n) {
+		stored.Tasks = append(stored.Tasks, history.Task(u))
+	}
+	write(t, dir, stored)
+	s := &gated{open(t, dir), make(chan struct{}), make(chan struct{})}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	m := run(t, ingest.Options{Broker: b, Store: s})
+	await(t, m, "the broker", func() bool { return m.Health().Ready && m.Health().Broker.Connected })
+	if held := tasks(m); held != 3 || !m.Health().Restoring {
+		t.Errorf("%d tasks are held at first, restoring %v, want 3 and more to come", held, m.Health().Restoring)
+	}
+	publish(t, b, body("started", "t10", 40), body("received", "new", 41))
+	saved(t, m, 2)
+	s.more <- struct{}{}
+	await(t, m, "more tasks", func() bool { return tasks(m) == 3+5+2 })
+	if got := len(listOf(t, m)); got != n+1 {
+		t.Errorf("%d tasks are listed meanwhile, want %d", got, n+1)
+	}
+	select {
+	case <-s.maintained:
+		t.Error("the store is maintained while it is read: a task that it removes could be loaded")
+	default:
+	}
+	before := listOf(t, m)
+	close(s.more)
+	<-s.maintained
+	await(t, m, "all tasks", func() bool { return !m.Health().Restoring })
+	m.View(func(c state.View) {
+		if held := c.Counts().Tasks; held != n+1 || c.LowWaterMark() != nil {
+			t.Errorf("in the end %d tasks are held, those below %v in the store alone, want all %d in memory", held, c.LowWaterMark(), n+1)
+		}
+		if events := c.TaskEvents("t10"); len(events) != 2 {
+			t.Errorf("t10 has %d events, want the stored one and the new one", len(events))
+		}
+	})
+	if diff := cmp.Diff(before, listOf(t, m)); diff != "" {
+		t.Errorf("tasks (-while they are loaded +in memory):\n%s", diff)
+	}
+}
+
 // pruning is a store that removes a task when it is told to.
 type pruning struct {
 	history.Store

@@ -8,8 +8,13 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// restore loads the state of the last process: the checkpoint, the tasks, and the journal after it. It skips and logs what
-// cannot be read.
+const (
+	restoreFirst = 2_000 // finished tasks in memory when the first page is shown: more than that shows
+	restoreChunk = 500   // finished tasks that are loaded in one go afterwards, for some ms
+)
+
+// restore loads the state of the last process: the checkpoint, the unfinished tasks and the newest others, and the journal. The rest
+// of what memory can hold is read from the store until restoreRest has loaded it. It skips and logs what cannot be read.
 func (in *Ingester) restore(ctx context.Context) error {
 	start := in.now()
 	tasks, events, unreadable := 0, 0, 0
@@ -24,7 +29,7 @@ func (in *Ingester) restore(ctx context.Context) error {
 	}
 	load := func(id string) { in.load(id, in.savedTask(ctx, id)) }
 	err := in.store.Restore(ctx, history.RestoreOptions{
-		MaxTasks: in.maxTasks,
+		MaxTasks: min(in.restoreFirst, in.maxTasks), MaxWithJournal: in.maxTasks,
 		Checkpoint: func(c history.Checkpoint) error {
 			in.mu.Lock()
 			defer in.mu.Unlock()
@@ -47,6 +52,8 @@ func (in *Ingester) restore(ctx context.Context) error {
 			in.mu.Lock()
 			defer in.mu.Unlock()
 			in.cluster.SetLowWaterMark(p)
+			in.omitted = &p
+			in.restoring.Store(true)
 			return nil
 		},
 		Journal: func(number uint64, journal []byte, checkpointed bool) error {
@@ -91,4 +98,52 @@ func (in *Ingester) restoreDone(left int64) {
 	in.cluster.Resume(in.time().UnixMicro())
 	in.writer.keepEntries(in.cluster.Unsaved())
 	in.restored.Store(true)
+}
+
+// restoreRest loads finished tasks that restore has left to the store, newest change first, as long as there is room for them. Until
+// then, the store must not remove any: one that was read would stay in memory for ever.
+func (in *Ingester) restoreRest(ctx context.Context) {
+	if in.omitted == nil {
+		return
+	}
+	defer in.Notify()
+	defer in.restoring.Store(false)
+	start, loaded := in.now(), 0
+	in.mu.RLock()
+	room := in.maxTasks - in.cluster.Counts().Tasks
+	in.mu.RUnlock()
+	for from := in.omitted; from != nil && loaded < room; {
+		tasks, left, err := in.store.RestoreMore(ctx, *from, min(restoreChunk, room-loaded))
+		if err != nil {
+			if ctx.Err() == nil {
+				in.log.Error("older tasks not loaded: they are read from the history", "error", err)
+			}
+			return
+		}
+		if !in.loadAbove(tasks, left) {
+			break
+		}
+		loaded, from = loaded+len(tasks), left
+	}
+	in.log.Info("older tasks loaded", "tasks", loaded, "took_ms", in.now().Sub(start).Milliseconds())
+}
+
+// loadAbove loads tasks, which are all that the store has above left and memory lacks. It reports false if memory is full.
+func (in *Ingester) loadAbove(tasks []history.SavedTask, left *state.Position) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	defer in.notify()
+	for _, t := range tasks {
+		if in.cluster.Evicted() > 0 {
+			return false
+		}
+		if err := in.cluster.Load(t.ID, t.Events); err != nil {
+			in.log.Error("stored task not read", "id", t.ID, "error", err)
+		}
+	}
+	if in.cluster.Evicted() > 0 {
+		return false
+	}
+	in.cluster.LoadedAbove(left)
+	return true
 }

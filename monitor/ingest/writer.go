@@ -207,7 +207,7 @@ func (w *writer) take(final bool) *job {
 	}
 	j.pendingBatch = w.in.pending.take()
 	j.batch.Journal = j.journal
-	if w.uncovered(j) && (final || w.checkpointDue(j)) {
+	if w.uncovered(j) && (final || w.checkpointDue(j)) && !w.in.restoring.Load() { // else it counted too few tasks
 		j.batch.Checkpoint = w.in.checkpoint()
 	}
 	j.batch.At, j.batch.TrimJournal = w.in.time().UnixMicro(), w.forgettable()

@@ -288,7 +288,7 @@ func TestOverview(t *testing.T) {
 		},
 		"rates": {"events": 9.5, "received": 3, "succeeded": 2, "failed": 1, "retried": 0},
 		"health": {
-			"ready": true, "messages": 8, "events": 9, "latency_seconds": 0.0015, "rejected": {"malformed JSON": 2},
+			"ready": true, "restoring": false, "messages": 8, "events": 9, "latency_seconds": 0.0015, "rejected": {"malformed JSON": 2},
 			"missing_started": 5, "gaps": [{"worker": "celery@w1", "pid": 11, "task_id": null, "missing": 3, "after_clock": 880, "before_clock": 905,
 				"after": "2026-11-21T00:00:00.000000Z", "before": "2026-11-21T00:00:10.000000Z"}],
 			"watermark": {"complete_to": "2026-11-21T00:00:00.000000Z", "bounded": true, "worker": "celery@w1", "behind": true, "workers": 2,

@@ -45,6 +45,7 @@ type Rates struct {
 // Health is the state of Umbel itself.
 type Health struct {
 	Ready          bool              `json:"ready"`
+	Restoring      bool              `json:"restoring" doc:"Whether finished tasks of the history are still being loaded into memory. Lists are complete meanwhile; counts of tasks are too low."`
 	Broker         Broker            `json:"broker"`
 	Store          Store             `json:"store"`
 	Rejected       map[string]uint64 `json:"rejected" doc:"Rejected events and messages by cause."`
@@ -203,7 +204,7 @@ func fromLoss(l view.Loss) Loss {
 
 func fromHealth(h view.Health) Health {
 	d := Health{
-		Ready: h.Ready, Rejected: map[string]uint64{}, Messages: h.Messages, Events: h.Events,
+		Ready: h.Ready, Restoring: h.Restoring, Rejected: map[string]uint64{}, Messages: h.Messages, Events: h.Events,
 		LatencySeconds: h.Latency.Seconds(), MissingStarted: Int(h.MissingStarted), Gaps: mapSlice(h.Gaps, fromGap),
 		Gossip: fromGossip(h.Gossip), Watermark: fromWatermark(h.Watermark), LateEvents: h.LateEvents,
 		Broker: Broker{

@@ -27,6 +27,8 @@ func historyTests() map[string]func(storeTest) {
 		"Write forgets journal entries":                     storeTest.journalForget,
 		"Restore reads checkpoints":                         storeTest.restoreCheckpoint,
 		"Restore reads the newest tasks":                    storeTest.restoreTasks,
+		"RestoreMore reads what Restore omits":               storeTest.restoreMore,
+		"Restore reads more where the journal is long":       storeTest.restoreWithJournal,
 		"Restore follows tasks that end":                    storeTest.restoreEnded,
 		"Restore stops at an error":                         storeTest.restoreError,
 		"Restore of nothing":                                storeTest.restoreNothing,

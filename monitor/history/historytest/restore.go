@@ -1,6 +1,7 @@
 package historytest
 
 import (
+	"bytes"
 	"errors"
 	"maps"
 	"slices"
@@ -109,6 +110,64 @@ func (c storeTest) restoreTasks() {
 		}
 		if diff := cmp.Diff(want, got.left); diff != "" {
 			c.Errorf("left of at most %d (-want +got):\n%s", n, diff)
+		}
+	}
+}
+
+func (c storeTest) restoreMore() {
+	var events []state.Event
+	for i := range 20 {
+		for _, e := range succeed(uuid(i), 10+i/4) { // four of the same clock and time
+			e.Hostname = "celery@" + strconv.Itoa(i%2)
+			events = append(events, e)
+		}
+	}
+	events = append(events, event(state.TaskReceived, "active", 2))
+	c.write(history.Batch{Tasks: c.fold(events...)})
+	c.reopen()
+	for _, limit := range []int{1, 3, 4, 7, 100} {
+		got := c.restored(5)
+		for from, calls := &got.left[0], 0; from != nil; calls++ {
+			tasks, left, err := c.RestoreMore(c.Context(), *from, limit)
+			if err != nil || len(tasks) == 0 || calls > 20 {
+				c.Fatalf("call %d for %d tasks read %d, error %v", calls, limit, len(tasks), err)
+			}
+			if most := limit + 3; len(tasks) > most {
+				c.Errorf("%d tasks are read at once, want at most %d", len(tasks), most)
+			}
+			for _, t := range tasks {
+				if got.tasks[t.ID] == nil {
+					got.tasks[t.ID] = t.Events
+				}
+			}
+			if left != nil && left.Compare(*from) >= 0 {
+				c.Fatalf("%v is left from %v on, want an older one", left, from)
+			}
+			from = left
+		}
+		for i := range 20 {
+			if saved, err := c.Task(c.Context(), uuid(i)); err != nil || !bytes.Equal(saved, got.tasks[uuid(i)]) {
+				c.Errorf("%d at once: task %d is restored as %q, saved as %q, error %v", limit, i, got.tasks[uuid(i)], saved, err)
+			}
+		}
+		if len(got.tasks) != 21 {
+			c.Errorf("%d tasks, want 21", len(got.tasks))
+		}
+	}
+}
+
+func (c storeTest) restoreWithJournal() {
+	var events []state.Event
+	for i := range 20 {
+		events = append(events, succeed(uuid(i), 10+i)...)
+	}
+	c.write(history.Batch{Tasks: c.fold(events...), Journal: bytes.Repeat([]byte("j"), 10<<10)})
+	for most, want := range map[int]int{0: 3, 4: 4, 10: 10, 1000: 20} {
+		var r restored
+		o := r.into(3)
+		o.MaxWithJournal = most
+		if err := c.Restore(c.Context(), o); err != nil || len(r.tasks) != want {
+			c.Errorf("at most %d: %d tasks, error %v, want %d", most, len(r.tasks), err, want)
 		}
 	}
 }

@@ -59,17 +59,68 @@ func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte)
 	})
 }
 
-// errStop stops the reading of rows.
-var errStop = errors.New("enough")
-
 // restoreFinished reads the newest finished and lost tasks, and finds the newest of those that it omits: among rows with
 // equal clock and time, which SQL does not sort by origin and id.
 func (d *DB) restoreFinished(ctx context.Context, r history.RestoreOptions) error {
-	n := 0
-	var left *state.Position
-	err := eachRow(ctx, d.read, `SELECT t.clock, t.micros, t.origin, t.id, e.body
-		FROM tasks t INDEXED BY tasks_by_clock JOIN events e USING (task) WHERE (t.final > 0 OR t.lost IS NOT NULL)
-		ORDER BY t.clock DESC, t.micros DESC`, nil, func(rows *sql.Rows) error {
+	n, err := d.tasksToRestore(ctx, r)
+	if err != nil {
+		return err
+	}
+	left, err := d.finished(ctx, nil, func(p state.Position, body []byte) (omit bool, err error) {
+		if n == 0 {
+			return true, nil
+		}
+		n--
+		return false, r.Task(p.ID, body)
+	})
+	if err != nil || left == nil {
+		return err
+	}
+	return r.Omitted(*left)
+}
+
+// journaledTask is about what the events of a task take in the journal.
+const journaledTask = 300
+
+// tasksToRestore returns how many finished and lost tasks are to be read.
+func (d *DB) tasksToRestore(ctx context.Context, r history.RestoreOptions) (int, error) {
+	if r.MaxWithJournal <= r.MaxTasks {
+		return r.MaxTasks, nil
+	}
+	size, err := number[int](ctx, d.read, `SELECT coalesce(sum(length(body)), 0) FROM journal`)
+	return min(max(r.MaxTasks, size/journaledTask), r.MaxWithJournal), err
+}
+
+// RestoreMore reads finished and lost tasks that Restore has omitted.
+func (d *DB) RestoreMore(ctx context.Context, from state.Position, limit int) (tasks []history.SavedTask, left *state.Position, err error) {
+	defer annotate(&err, "restore more of the history")
+	var last state.Position
+	left, err = d.finished(ctx, &from, func(p state.Position, body []byte) (omit bool, err error) {
+		if len(tasks) >= limit && !sameMoment(p, last) {
+			return true, nil
+		}
+		tasks, last = append(tasks, history.SavedTask{ID: p.ID, Events: body}), p
+		return false, nil
+	})
+	d.noteDamage(err)
+	return tasks, left, err
+}
+
+// errStop stops the reading of rows.
+var errStop = errors.New("enough")
+
+// finished calls f with finished and lost tasks, newest change first, until f omits one: from the clock and time of from on, nil
+// for all. It returns the position of the newest one that was omitted.
+func (d *DB) finished(
+	ctx context.Context, from *state.Position, f func(p state.Position, body []byte) (omit bool, err error),
+) (left *state.Position, err error) {
+	where, args := ``, []any(nil)
+	if from != nil {
+		where, args = ` AND (t.clock, t.micros) <= (?, ?)`, []any{from.Stamp.Clock, from.Stamp.Micros}
+	}
+	err = eachRow(ctx, d.read, `SELECT t.clock, t.micros, t.origin, t.id, e.body
+		FROM tasks t INDEXED BY tasks_by_clock JOIN events e USING (task) WHERE (t.final > 0 OR t.lost IS NOT NULL)`+where+`
+		ORDER BY t.clock DESC, t.micros DESC`, args, func(rows *sql.Rows) error {
 		var p state.Position
 		var origin int64
 		var key any
@@ -78,24 +129,31 @@ func (d *DB) restoreFinished(ctx context.Context, r history.RestoreOptions) erro
 			return err
 		}
 		p.ID = idText(key)
-		if n++; n <= r.MaxTasks {
-			return r.Task(p.ID, body)
+		if left == nil {
+			if omit, err := f(p, body); err != nil || !omit {
+				return err
+			}
 		}
 		p.Stamp.Origin = d.symbols.text(origin)
 		switch {
 		case left == nil:
 			left = &p
-		case p.Stamp.Clock != left.Stamp.Clock || p.Stamp.Micros != left.Stamp.Micros:
+		case !sameMoment(p, *left):
 			return errStop
 		case p.Compare(*left) > 0:
 			left = &p
 		}
 		return nil
 	})
-	if err != nil && !errors.Is(err, errStop) || left == nil {
-		return err
+	if errors.Is(err, errStop) {
+		err = nil
 	}
-	return r.Omitted(*left)
+	return left, err
+}
+
+// sameMoment reports whether SQL does not sort two positions.
+func sameMoment(a, b state.Position) bool {
+	return a.Stamp.Clock == b.Stamp.Clock && a.Stamp.Micros == b.Stamp.Micros
 }
 
 // restoreJournal reads entry by entry, so that f can read the store meanwhile: in memory it has a single connection.
