@@ -55,11 +55,12 @@ func (c *Cluster) applyAhead(e *Event, repaired int64, flags recordFlags, ahead 
 // applyTask adds the event to its task and summarizes the task again.
 func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Change) {
 	i, r, known := c.rowFor(e.ID)
-	rec := c.record(e, repaired, flags)
+	rec := &c.incoming
+	*rec = c.record(e, repaired, flags)
 	if known {
 		c.unpack(r)
-		if same := c.rules.duplicate(r, &rec); same != 0 {
-			c.release(&rec)
+		if same := c.rules.duplicate(r, rec); same != 0 {
+			c.release(rec)
 			ch.First = c.firstOfKind(r, same)
 			c.pack(r)
 			return
@@ -71,42 +72,50 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 	if int(r.count) >= maxRecords {
 		c.dropRecord(r)
 	}
-	c.append(r, e, rec)
+	c.append(r, e, *rec)
 	c.raiseStamp(r)
-	c.summarize(r)
+	plain := c.summarize(r)
 	c.relateAs(i, r, e)
 	c.markUnsaved(i, r)
 	c.byStamp.insert(c.itemOf(i, r))
 	c.tally.add(r)
 	c.version++
-	c.describe(ch, r)
+	c.describe(ch, r, plain)
 	c.pack(r)
 	if !known {
 		c.evict()
 	}
 }
 
-// summarize recomputes the summary of the row.
-func (c *Cluster) summarize(r *row) {
-	c.scratch = c.chain(r, c.scratch)
-	kept, worker := r.flags&^folded, r.worker
-	r.summary = c.rules.summarize(c.scratch)
-	r.flags |= kept
-	r.worker = 0
-	if r.process != 0 {
-		r.worker = c.hosts.acquire(c.processes.key(r.process).Hostname)
+// summarize recomputes the summary of the row, and reports whether its history is plain.
+func (c *Cluster) summarize(r *row) bool {
+	s, plain := c.plain(r)
+	if !plain {
+		c.scratch = c.chain(r, c.scratch)
+		s = c.rules.summarize(c.scratch)
 	}
-	c.hosts.release(worker)
+	s.flags |= r.flags &^ folded
+	if s.worker = r.worker; s.process != r.process || s.process == 0 {
+		s.worker = 0
+		if s.process != 0 {
+			s.worker = c.hosts.acquire(c.processes.key(s.process).Hostname)
+		}
+		c.hosts.release(r.worker)
+	}
+	r.summary = s
+	return plain
 }
 
 // describe sets ch to the effect of the newest record of a row.
-func (c *Cluster) describe(ch *Change, r *row) {
-	ch.New, ch.First = true, c.firstOfKind(r, r.tail)
+func (c *Cluster) describe(ch *Change, r *row, plain bool) {
+	ch.New, ch.First = true, plain || c.firstOfKind(r, r.tail)
 	ch.Name, ch.Queue = c.routes.key(r.name).name, c.routes.key(r.sent).queue
 	if r.worker != 0 {
 		ch.Worker = c.hosts.key(r.worker)
 	}
-	ch.Unstarted = c.unstartedBy(r)
+	if !plain {
+		ch.Unstarted = c.unstartedBy(r)
+	}
 	e := c.records.at(r.tail)
 	if e.kind != TaskStarted {
 		return
