@@ -14,6 +14,15 @@ func (l Process) Compare(m Process) int {
 	return cmp.Or(cmp.Compare(l.Hostname, m.Hostname), cmp.Compare(l.PID, m.PID))
 }
 
+// Hash returns a number that differs between most processes of a cluster, cheaply: by what ends the hostname, and the pid.
+func (l Process) Hash() uint32 {
+	h := uint32(l.PID)*31 + uint32(len(l.Hostname))
+	for i := max(len(l.Hostname)-4, 0); i < len(l.Hostname); i++ {
+		h = h*31 + uint32(l.Hostname[i])
+	}
+	return h
+}
+
 // RestartGap is how much later, in µs, an event with a lower raw clock must be stamped to count as the first of a
 // new process under the same pid (a container's pid is always 1). An event within the gap is one that was
 // overtaken on its way.

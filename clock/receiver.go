@@ -16,11 +16,16 @@ type Receiver struct {
 
 	lamport   Lamport
 	processes map[Process]*processClock
-	sweep     uint64 // number of sweeps so far
+	recent    [recentProcesses]*processClock // by Process.Hash
+	sweep     uint64                         // number of sweeps so far
 }
+
+// recentProcesses is how many processes are found without a look into the map: few send most events.
+const recentProcesses = 1 << 8
 
 // processClock is what the receiver remembers of a process: its current incarnation and the one before a restart.
 type processClock struct {
+	process  Process
 	current  incarnation
 	previous *incarnation
 	sweep    uint64 // the sweep of its last event
@@ -56,9 +61,19 @@ func (r *Receiver) Repair(process Process, raw, micros int64) int64 {
 	return l
 }
 
+// clockOf returns what is remembered of a process, nil if there is nothing.
+func (r *Receiver) clockOf(process Process) *processClock {
+	recent := &r.recent[process.Hash()%recentProcesses]
+	if h := *recent; h != nil && h.process == process {
+		return h
+	}
+	*recent = r.processes[process]
+	return *recent
+}
+
 // incarnationOf returns the incarnation that the event belongs to, and starts one if needed.
 func (r *Receiver) incarnationOf(process Process, raw, micros int64) *incarnation {
-	h := r.processes[process]
+	h := r.clockOf(process)
 	if h == nil {
 		if r.processes == nil {
 			r.processes = make(map[Process]*processClock)
@@ -66,8 +81,8 @@ func (r *Receiver) incarnationOf(process Process, raw, micros int64) *incarnatio
 		if r.MaxProcesses > 0 && len(r.processes) >= r.MaxProcesses {
 			r.forget()
 		}
-		h = &processClock{}
-		process.Hostname = string([]byte(process.Hostname)) // a copy: the name may be part of a long message
+		process.Hostname = string([]byte(process.Hostname)) // the name may be part of a long message
+		h = &processClock{process: process}
 		r.processes[process] = h
 	}
 	h.sweep = r.sweep
@@ -96,6 +111,7 @@ func (r *Receiver) forget() {
 		}
 		delete(r.processes, process)
 	}
+	r.recent = [recentProcesses]*processClock{}
 	r.sweep++
 }
 

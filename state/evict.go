@@ -47,6 +47,9 @@ func (c *Cluster) drop(i uint32) {
 	c.dropRecords(r)
 	c.clearConclusion(r)
 	delete(c.index, r.id)
+	if at := recentAt(r.id); c.recent[at] == i {
+		c.recent[at] = 0
+	}
 	if r.flags&hashedID != 0 {
 		delete(c.hashedIDs, r.id)
 	}

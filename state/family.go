@@ -16,12 +16,21 @@ type relation struct {
 func (c *Cluster) relateAs(i uint32, r *row, e *Event) {
 	var root, parent taskKey
 	if e.Has(FieldRootID) {
-		root, _ = key(e.RootID)
+		root = keyBeside(e.RootID, e.ID, r.id)
 	}
 	if e.Has(FieldParentID) {
-		parent, _ = key(e.ParentID)
+		parent = keyBeside(e.ParentID, e.ID, r.id)
 	}
 	c.relate(i, r, root, parent)
+}
+
+// keyBeside returns the key of an id. That of another id is known.
+func keyBeside(id, other string, known taskKey) taskKey {
+	if id == other {
+		return known
+	}
+	k, _ := key(id)
+	return k
 }
 
 // relate ties the task to its root and parent, zero where an event names none. Children wait for a parent that

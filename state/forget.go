@@ -42,6 +42,7 @@ func (c *Cluster) Unfinished(name string) (n int) {
 }
 
 func (c *Cluster) dropWorker(name string) {
+	c.workers[name].gone = true
 	delete(c.workers, name)
 	c.forgotten[name] = true
 	c.version++

@@ -65,7 +65,7 @@ func (c *Cluster) stampOf(r *record) clock.Stamp {
 func (c *Cluster) record(e *Event, repaired int64, flags recordFlags) record {
 	r := record{
 		micros: e.Micros, received: e.ReceivedMicros, clock: e.Clock, repaired: repaired, kind: e.Kind, flags: flags,
-		process: c.processes.acquire(e.process()),
+		process: c.acquireProcess(e),
 	}
 	if e.Retimed {
 		r.flags |= retimed

@@ -53,10 +53,26 @@ const (
 	folded = redelivered | ended | renamed // what events decide
 )
 
+// recentRows is how many rows are found without a look into the index, which is large: the events of a task come soon after each
+// other.
+const recentRows = 1 << 10
+
+// recentAt is the place of a key among the recent rows: the end of a UUID is random, whatever its version.
+func recentAt(k taskKey) int { return (int(k[14])<<8 | int(k[15])) % recentRows }
+
+// find returns the number of the row with a key, 0 if there is none.
+func (c *Cluster) find(k taskKey) uint32 {
+	if i := c.recent[recentAt(k)]; i != 0 && c.rows.at(i).id == k {
+		return i
+	}
+	return c.index[k]
+}
+
 // rowFor returns the row of a task, a new one if it is not known.
 func (c *Cluster) rowFor(id string) (i uint32, r *row, known bool) {
 	k, digested := key(id)
-	i, known = c.index[k]
+	i = c.find(k)
+	known = i != 0
 	if !known {
 		i = c.rows.alloc()
 		r = c.rows.at(i)
@@ -67,13 +83,14 @@ func (c *Cluster) rowFor(id string) (i uint32, r *row, known bool) {
 		}
 		c.index[k] = i
 	}
+	c.recent[recentAt(k)] = i
 	return i, c.rows.at(i), known
 }
 
 func (c *Cluster) row(id string) *row {
 	k, _ := key(id)
-	i, ok := c.index[k]
-	if !ok {
+	i := c.find(k)
+	if i == 0 {
 		return nil
 	}
 	return c.rows.at(i)

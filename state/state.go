@@ -63,6 +63,7 @@ type Cluster struct {
 	now     int64 // newest local time, µs
 
 	index     map[taskKey]uint32
+	recent    [recentRows]uint32 // rows of the newest events, by recentAt
 	rows      slab[row]
 	records   slab[record] // of rows that are not packed
 	packs     packs
@@ -72,7 +73,7 @@ type Cluster struct {
 	byStamp   taskList
 	// unpackedOnly is set where tasks are read once and dropped: packing would not pay.
 	unpackedOnly bool
-	text      *textLog
+	text         *textLog
 
 	processes *table[clock.Process]
 	hosts     *table[string]
@@ -81,6 +82,7 @@ type Cluster struct {
 	workers   map[string]*worker
 	clients   map[string]bound // lower bounds of the offsets of clients' clocks, by hostname
 	forgotten map[string]bool  // names of forgotten workers that may still be in the store
+	senders   [recentSenders]sender
 
 	tally      tally
 	evicted    uint64

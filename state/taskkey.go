@@ -8,21 +8,32 @@ import (
 // taskKey is a task id: the 16 bytes of a UUID, or a digest of any other string.
 type taskKey [16]byte
 
+// digits are the places of the pairs of hexadecimal digits of a UUID.
+var digits = [16]uint8{0, 2, 4, 6, 9, 11, 14, 16, 19, 21, 24, 26, 28, 30, 32, 34} //nolint:gochecknoglobals // a constant table
+
+// nibbles are the values of hexadecimal digits in lower case, noNibble of other bytes: in upper case it is another string.
+var nibbles = func() (values [256]byte) { //nolint:gochecknoglobals // a constant table
+	for i := range values {
+		values[i] = noNibble
+	}
+	for i, b := range []byte("0123456789abcdef") {
+		values[b] = byte(i)
+	}
+	return values
+}()
+
+const noNibble = 0x80
+
 // key returns the key of an id, and whether the id had to be digested.
 func key(id string) (k taskKey, digested bool) {
 	if len(id) == 36 && id[8] == '-' && id[13] == '-' && id[18] == '-' && id[23] == '-' {
-		var plain [32]byte
-		n := copy(plain[:], id[:8])
-		n += copy(plain[n:], id[9:13])
-		n += copy(plain[n:], id[14:18])
-		n += copy(plain[n:], id[19:23])
-		copy(plain[n:], id[24:])
-		for _, b := range plain {
-			if b >= 'A' && b <= 'F' { // a different string than in lower case
-				return digest(id), true
-			}
+		bad := byte(0)
+		for i, at := range digits {
+			high, low := nibbles[id[at]], nibbles[id[at+1]]
+			k[i] = high<<4 | low
+			bad |= high | low
 		}
-		if _, err := hex.Decode(k[:], plain[:]); err == nil {
+		if bad&noNibble == 0 {
 			return k, false
 		}
 	}

@@ -52,8 +52,31 @@ func (l *taskList) seek(clock int64, before func(listItem) bool) (chunk, i int) 
 	return chunk, i
 }
 
-// find returns the place of e, or where it would go.
+// find returns the place of e, or where it would go. Few items have equal clocks: where only clocks need to be compared, two
+// plain searches do.
 func (l *taskList) find(e listItem) (chunk, i int) {
+	from, to := 0, len(l.firsts)
+	for from < to {
+		if k := int(uint(from+to) >> 1); l.firsts[k] <= e.clock {
+			from = k + 1
+		} else {
+			to = k
+		}
+	}
+	if from > 0 && l.firsts[from-1] < e.clock {
+		c := l.chunks[from-1]
+		low, high := 0, len(c)
+		for low < high {
+			if k := int(uint(low+high) >> 1); c[k].clock < e.clock {
+				low = k + 1
+			} else {
+				high = k
+			}
+		}
+		if low < len(c) && (c[low].clock > e.clock || c[low].row == e.row) {
+			return from - 1, low
+		}
+	}
 	return l.seek(e.clock, func(k listItem) bool { return l.before(k, e) })
 }
 

@@ -114,7 +114,7 @@ func (c *Cluster) correctionOf(e *Event) int64 {
 	if e.ReceivedMicros == 0 || e.Retimed {
 		return 0
 	}
-	if w := c.workers[e.Hostname]; w != nil && e.Kind != TaskSent {
+	if w := c.workerOf(e); w != nil && e.Kind != TaskSent {
 		if m := w.offset.correction(); m != 0 {
 			return m
 		}

@@ -29,6 +29,7 @@ type worker struct {
 
 	reported Status // as of the last Expire
 	changed  bool   // since it was last saved
+	gone     bool   // no longer known
 }
 
 // incarnation is one process of a worker, from start to restart.
@@ -81,7 +82,7 @@ const (
 
 // noteActivity records that a task event, which may be known already, proves its worker alive.
 func (c *Cluster) noteActivity(e *Event, repaired int64, isNew bool) {
-	w := c.workers[e.Hostname]
+	w := c.workerOf(e)
 	if w == nil {
 		if e.Kind == TaskCustom { // perhaps from a client
 			return
@@ -102,7 +103,7 @@ func (c *Cluster) noteActivity(e *Event, repaired int64, isNew bool) {
 
 // applyWorker folds in a worker's event about itself.
 func (c *Cluster) applyWorker(e *Event, repaired int64) {
-	w := c.workers[e.Hostname]
+	w := c.workerOf(e)
 	if w == nil {
 		w = c.addWorker(e.Hostname)
 	}
