@@ -6,6 +6,7 @@ package celery
 import (
 	"maps"
 	"unicode/utf8"
+	"unsafe"
 
 	"github.com/umbelhq/umbel/state"
 )
@@ -73,30 +74,29 @@ func (d *Decoder) JSON(contentType string, body []byte) ([]byte, bool) {
 }
 
 // Decode calls yield with each event of a message body: one JSON object, or an array of them. received is the
-// local time, µs. The event is valid only during the call; a copy stays valid. An element that cannot be used is
-// counted and does not affect the others; after malformed JSON the rest of the message is lost. Decode returns how
-// many elements or messages were rejected, and the cause of the last one.
+// local time, µs. The event is valid only during the call; a copy stays valid, and shares memory with the body, which must not be
+// changed any more. An element that cannot be used is counted and does not affect the others; after malformed JSON the rest of
+// the message is lost. Decode returns how many elements or messages were rejected, and the cause of the last one.
 func (d *Decoder) Decode(body []byte, received int64, yield func(*state.Event)) (lost int, cause string) {
-	s := scanner{text: valid(body)}
-	m := message{d: d, s: &s, received: received, yield: yield}
-	if s.next() != '[' {
-		if !m.element() || !s.end() {
+	m := message{d: d, scanner: scanner{text: valid(body)}, received: received}
+	if m.next() != '[' {
+		if !m.element(yield) || !m.end() {
 			m.lose(CauseMalformed)
 		}
 		return m.lost, m.cause
 	}
-	s.at++
-	if s.accept(']') && s.end() {
+	m.at++
+	if m.accept(']') && m.end() {
 		return 0, "" // workers up to 5.6 flush empty batches
 	}
-	for m.element() {
-		if s.accept(']') {
-			if s.end() {
+	for m.element(yield) {
+		if m.accept(']') {
+			if m.end() {
 				return m.lost, m.cause
 			}
 			break
 		}
-		if !s.accept(',') {
+		if !m.accept(',') {
 			break
 		}
 	}
@@ -106,10 +106,10 @@ func (d *Decoder) Decode(body []byte, received int64, yield func(*state.Event)) 
 
 // message is one body being decoded.
 type message struct {
+	scanner
+
 	d        *Decoder
-	s        *scanner
 	received int64
-	yield    func(*state.Event)
 	lost     int
 	cause    string
 }
@@ -121,18 +121,17 @@ func (m *message) lose(cause string) {
 	m.d.reject(cause)
 }
 
-// valid returns the body as a string in which each byte that is not UTF-8 is U+FFFD.
+// valid returns the body as a string in which each byte that is not UTF-8 is U+FFFD. It does not copy a body that has none.
 func valid(body []byte) string {
-	text := string(body)
-	if !utf8.ValidString(text) {
-		text = string([]rune(text))
+	if !utf8.Valid(body) {
+		return string([]rune(string(body)))
 	}
-	return text
+	return unsafe.String(unsafe.SliceData(body), len(body)) //nolint:gosec // nobody changes the body any more
 }
 
 // element decodes one value and yields it if it is an event. It returns false if the JSON is malformed.
-func (m *message) element() bool {
-	s, d := m.s, m.d
+func (m *message) element(yield func(*state.Event)) bool {
+	d, s := m.d, &m.scanner
 	if s.next() != '{' {
 		if _, err := s.raw(); err != nil {
 			return false
@@ -141,28 +140,29 @@ func (m *message) element() bool {
 		return true
 	}
 	e := &d.event
-	*e = state.Event{ReceivedMicros: m.received}
+	*e = state.Event{}
+	e.ReceivedMicros = m.received
 	d.extras = d.extras[:0]
 	s.at++
-	if !s.accept('}') {
-		for {
-			key, err := s.str()
-			if err != nil || !s.accept(':') || !d.field(s, e, key) {
-				return false
-			}
-			if s.accept('}') {
-				break
-			}
-			if !s.accept(',') {
-				return false
-			}
+	for more := !s.accept('}'); more; {
+		key, err := s.str()
+		if err != nil || !s.accept(':') || !d.field(s, e, key) {
+			return false
 		}
+		switch s.next() {
+		case ',':
+		case '}':
+			more = false
+		default:
+			return false
+		}
+		s.at++
 	}
 	if cause := d.check(e); cause != "" {
 		m.lose(cause)
 		return true
 	}
-	m.yield(e)
+	yield(e)
 	return true
 }
 
@@ -196,8 +196,8 @@ func (d *Decoder) check(e *state.Event) (cause string) {
 
 // field reads the value of one key into the event. It returns false if the JSON is malformed.
 func (d *Decoder) field(s *scanner, e *state.Event, key string) bool {
-	v, err := s.member()
-	if err != nil {
+	var v member
+	if !s.member(&v) {
 		return false
 	}
 	bit, known := v.setField(e, key)
@@ -212,7 +212,7 @@ func (d *Decoder) field(s *scanner, e *state.Event, key string) bool {
 	}
 	e.Present |= bit
 	e.Null &^= bit
-	if v.mistyped || v.raw == "null" {
+	if v.mistyped || v.isNull {
 		e.Null |= bit
 	}
 	return true

@@ -14,32 +14,44 @@ import (
 type member struct {
 	raw      string
 	decoded  string // of a string
+	decimal  decimal
 	isString bool
+	isNull   bool
 	mistyped bool
 }
 
-// member reads the value of a key.
-func (s *scanner) member() (m member, err error) {
-	m.isString = s.next() == '"'
+// member reads the value of a key into m, which is zero. It returns false if that is malformed.
+func (s *scanner) member(m *member) bool {
+	first := s.next()
 	start := s.at
-	if m.isString {
+	var err error
+	switch {
+	case first == '"':
+		m.isString = true
 		m.decoded, err = s.str()
-	} else {
+	case first == 'n' && strings.HasPrefix(s.text[start:], "null"):
+		m.isNull = true
+		s.at += len("null")
+	case isDigit(first) || first == '-':
+		if m.decimal = s.decimal(); !m.decimal.known {
+			_, err = s.raw()
+		}
+	default:
 		_, err = s.raw()
 	}
 	m.raw = s.text[start:s.at]
-	return m, err
+	return err == nil
 }
 
 // text returns a string.
 func (m *member) text() string {
-	m.mistyped = !m.isString && m.raw != "null"
+	m.mistyped = !m.isString && !m.isNull
 	return m.decoded
 }
 
 // repr returns a string, or the JSON of any other value.
 func (m *member) repr() string {
-	if m.isString || m.raw == "null" {
+	if m.isString || m.isNull {
 		return m.decoded
 	}
 	return m.raw
@@ -47,7 +59,7 @@ func (m *member) repr() string {
 
 // number returns the text of any value but a string.
 func (m *member) number() string {
-	if m.mistyped = m.isString; m.mistyped || m.raw == "null" {
+	if m.mistyped = m.isString; m.mistyped || m.isNull {
 		return ""
 	}
 	return m.raw
@@ -55,6 +67,9 @@ func (m *member) number() string {
 
 // float returns a number, which may be NaN or infinite.
 func (m *member) float() float64 {
+	if f, ok := m.decimal.float(); ok {
+		return f
+	}
 	text := m.number()
 	if text == "" {
 		return 0
@@ -69,6 +84,9 @@ func (m *member) float() float64 {
 
 // integer returns an integer, or a float truncated as Python's int() would.
 func (m *member) integer() int64 {
+	if n, ok := m.decimal.integer(); ok {
+		return n
+	}
 	text := m.number()
 	if text == "" {
 		return 0
@@ -78,15 +96,31 @@ func (m *member) integer() int64 {
 	return n
 }
 
+// micros returns a time of seconds in µs, 0 if it is out of all range.
+func (m *member) micros() int64 {
+	if n, ok := m.decimal.micros(); ok {
+		return n
+	}
+	return micros(m.number())
+}
+
+// clock returns a Lamport clock; anything but a valid one is 0.
+func (m *member) clock() int64 {
+	if n, ok := m.decimal.integer(); ok && clock.Valid(n) {
+		return n
+	}
+	return validClock(m.number())
+}
+
 // truth returns a boolean.
 func (m *member) truth() bool {
-	m.mistyped = m.raw != "true" && m.raw != "false" && m.raw != "null"
+	m.mistyped = m.raw != "true" && m.raw != "false" && !m.isNull
 	return m.raw == "true"
 }
 
 // load returns the three numbers of [0.71, 0.65, 0.3].
 func (m *member) load() (load [3]float64) {
-	if m.raw == "null" {
+	if m.isNull {
 		return load
 	}
 	parts := strings.Split(strings.Trim(m.raw, "[] \t\r\n"), ",")
@@ -126,9 +160,9 @@ func (m *member) setField(e *state.Event, key string) (bit state.Fields, known b
 	case "utcoffset", "local_received":
 		m.number()
 	case "timestamp":
-		bit, e.Micros = state.FieldTimestamp, micros(m.number())
+		bit, e.Micros = state.FieldTimestamp, m.micros()
 	case "clock":
-		bit, e.Clock = state.FieldClock, validClock(m.number())
+		bit, e.Clock = state.FieldClock, m.clock()
 	case "pid":
 		bit, e.PID = state.FieldPID, m.integer()
 	default:
@@ -206,7 +240,12 @@ func (m *member) setWorkerField(e *state.Event, key string) (bit state.Fields) {
 }
 
 func setType(e *state.Event, v string) {
-	group, subject, dash := strings.Cut(v, "-")
+	group, subject, dash := v, "", false
+	if text, ok := strings.CutPrefix(v, "task-"); ok {
+		group, subject, dash = "task", text, true
+	} else {
+		group, subject, dash = strings.Cut(v, "-")
+	}
 	e.Kind, e.Subject = state.Other, subject
 	switch {
 	case v == "" || (group == "task" || group == "worker") && (!dash || subject == ""):
