@@ -301,7 +301,7 @@ func (m *matcher) contains(r *row) bool {
 	}
 	w := m.c.walk(r)
 	for e := w.next(); e != nil; e = w.next() {
-		if b := m.c.text.get(e.text); b != nil && entryContains(b, m.text) {
+		if m.c.text.contains(e.text, m.text) {
 			return true
 		}
 	}

@@ -42,7 +42,7 @@ func (r *Reader) Task(id string, events []byte) (Task, error) {
 func (r *Reader) open(id string, events []byte) (*row, error) {
 	if r.c == nil {
 		r.c = New(Options{MaxTasks: 2, MaxText: 256 << 20})
-		r.c.unpackedOnly = true
+		r.c.unpackedOnly, r.c.text.once = true, true
 	}
 	for _, i := range r.c.index {
 		r.c.drop(i)

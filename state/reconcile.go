@@ -300,7 +300,7 @@ func (v *review) noneRunning(r *row, inspected bool) bool {
 func (c *Cluster) expiry(r *row) (at, sent int64, ok bool) {
 	w := c.walk(r)
 	for e := w.next(); e != nil; e = w.next() {
-		if f, _ := c.fields(e); f.Has(FieldExpires) {
+		if f, _ := c.fields("", e); f.Has(FieldExpires) {
 			if t, known := ParseTime(f.Expires); known {
 				at, ok = max(at, t), true
 			}

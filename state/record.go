@@ -119,8 +119,7 @@ func (c *Cluster) append(r *row, e *Event, rec record) {
 		r.flags |= delayed
 	}
 	if e.Present&inEntry != 0 {
-		c.textEntry = appendEntry(c.textEntry[:0], e)
-		rec.text = c.text.add(c.textEntry)
+		rec.text = c.text.add(e)
 		if e.oversized() {
 			rec.flags |= cut
 		}

@@ -170,7 +170,7 @@ func (v *viewer) read(rec *record) *Event {
 	}
 	i := v.reads % len(v.records)
 	v.reads++
-	e, whole := v.c.fields(rec)
+	e, whole := v.c.fields(v.t.ID, rec)
 	v.t.Truncated = v.t.Truncated || !whole
 	v.records[i], v.events[i] = rec, e
 	return &v.events[i]

@@ -46,10 +46,10 @@ func (c *Cluster) saveWith(k *codec, r *row) (b []byte, whole bool) {
 
 // event converts a record back into an event.
 func (c *Cluster) event(r *row, rec *record) SavedEvent {
-	process := c.processes.key(rec.process)
-	e, whole := c.fields(rec)
+	process, id := c.processes.key(rec.process), c.id(r)
+	e, whole := c.fields(id, rec)
 	k := c.routes.key(rec.route)
-	e.Kind, e.ID, e.Hostname, e.PID, e.Clock, e.Micros = rec.kind, c.id(r), process.Hostname, process.PID, rec.clock, rec.micros
+	e.Kind, e.ID, e.Hostname, e.PID, e.Clock, e.Micros = rec.kind, id, process.Hostname, process.PID, rec.clock, rec.micros
 	e.ReceivedMicros = rec.received
 	e.Retimed, e.Skewed = rec.flags&retimed != 0, rec.flags&skewed != 0
 	e.Name, e.Queue, e.Exchange, e.RoutingKey = k.name, k.queue, k.exchange, k.routingKey
@@ -174,8 +174,7 @@ func (c *Cluster) refresh(i uint32, e *Event) {
 		rec.received = e.ReceivedMicros
 	}
 	if rec.text != 0 && c.text.get(rec.text) == nil {
-		c.textEntry = appendEntry(c.textEntry[:0], e)
-		rec.text = c.text.add(c.textEntry)
+		rec.text = c.text.add(e)
 	}
 }
 

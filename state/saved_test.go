@@ -231,7 +231,7 @@ func TestLostTextIsNotSavedOver(t *testing.T) {
 	s.saveAll(t, c)
 	for i := range 40 {
 		filler := ev(state.TaskSucceeded, fmt.Sprint("filler", i), "w1", 10, float64(i+10))
-		filler.Result, filler.Present = strings.Repeat("x", 64<<10), filler.Present|state.FieldResult
+		filler.Result, filler.Present = fmt.Sprint(i)+strings.Repeat("x", 64<<10), filler.Present|state.FieldResult
 		apply(c, filler)
 		s.saveAll(t, c)
 	}

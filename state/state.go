@@ -100,13 +100,12 @@ type Cluster struct {
 	evictedMicros int64 // at least the greatest time of a task that is in the store only
 	evictAbove    int   // number of tasks above which to look for some to evict
 
-	incoming  record // of the event being applied: here, since the rules could let it escape
-	scratch   []*record
-	textEntry []byte
-	packing   []byte
-	codec     codec
-	input     savedReader
-	loaded    []SavedEvent
+	incoming record // of the event being applied: here, since the rules could let it escape
+	scratch  []*record
+	packing  []byte
+	codec    codec
+	input    savedReader
+	loaded   []SavedEvent
 }
 
 // New returns an empty cluster.

@@ -47,12 +47,16 @@ func digest(id string) taskKey {
 
 // uuid writes a key that was not digested.
 func (k taskKey) uuid() string {
-	var b [36]byte
+	b := k.dashed()
+	return string(b[:])
+}
+
+func (k taskKey) dashed() (b [36]byte) {
 	hex.Encode(b[:8], k[:4])
 	hex.Encode(b[9:13], k[4:6])
 	hex.Encode(b[14:18], k[6:8])
 	hex.Encode(b[19:23], k[8:10])
 	hex.Encode(b[24:], k[10:])
 	b[8], b[13], b[18], b[23] = '-', '-', '-', '-'
-	return string(b[:])
+	return b
 }

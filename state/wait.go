@@ -146,6 +146,6 @@ func (c *Cluster) ahead(rec *record) (int64, bool) {
 	if rec.flags&skewed == 0 {
 		return 0, true
 	}
-	e, _ := c.fields(rec)
+	e, _ := c.fields("", rec)
 	return e.OffsetMicros, e.Has(FieldClockOffset)
 }

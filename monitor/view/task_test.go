@@ -31,7 +31,7 @@ func TestTextThatMemoryHasDroppedIsRead(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t, state.Options{MaxText: 1})
 	for i := range 50 {
-		result := strings.Repeat("x", 60_000)
+		result := fmt.Sprint(i) + strings.Repeat("x", 60_000)
 		if i == 0 {
 			result = "first"
 		}
