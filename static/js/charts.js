@@ -81,17 +81,17 @@ class Chart extends HTMLElement {
     return { width: Math.max(this.clientWidth - beside, 120), height: this.strip ? 60 : 190 };
   }
 
+  // color is kept for a theme: to ask computes all styles.
   color(token) {
-    this.probe.style.color = `var(${token})`;
-    return getComputedStyle(this.probe).color;
+    return this.colors[token] ??= (this.probe.style.color = `var(${token})`, getComputedStyle(this.probe).color);
   }
 
-  // later draws once for many changes at a time.
+  // later draws once for many changes, behind the layout that drawing needs.
   later() {
-    this.waiting ??= requestAnimationFrame(() => {
+    this.waiting ??= requestAnimationFrame(() => setTimeout(() => {
       this.waiting = undefined;
       this.draw(false);
-    });
+    }));
   }
 
   // read returns the table: its columns, and their values, oldest first, null where nothing is known.
@@ -117,6 +117,7 @@ class Chart extends HTMLElement {
       return this.tell();
     }
     this.names = names;
+    this.colors = {};
     this.plot?.destroy();
     this.plot = new window.uPlot(look.options(this, heads), data, this.place);
     if (this.strip) this.plot.setSize(this.box());

@@ -135,16 +135,17 @@ function pale(chart, plot) {
 
 // place puts a line with a label over the chart for each mark that the page lists. Those in place stay, and so does the focus.
 function place(chart, plot) {
+  const width = plot.bbox.width / devicePixelRatio; // clientWidth would make the browser lay out the page
   const marks = [...chart.panel.querySelectorAll(".chart-marks li")].map((li) => ({
     kind: li.dataset.kind, text: li.textContent.trim().replace(/\s+/g, " "), left: Math.round(plot.valToPos(li.dataset.at, "x")),
-  })).filter(({ left }) => left >= 0 && left <= plot.over.clientWidth);
+  })).filter(({ left }) => left >= 0 && left <= width);
   const key = JSON.stringify(marks);
   if (plot.over.dataset.marks === key) return;
   plot.over.dataset.marks = key;
   for (const old of plot.over.querySelectorAll(".mark")) old.remove();
   for (const { kind, text, left } of marks) {
     const line = document.createElement("span");
-    line.className = `mark ${kind}${left > plot.over.clientWidth * .6 ? " end" : ""}`;
+    line.className = `mark ${kind}${left > width * .6 ? " end" : ""}`;
     line.style.left = `${left}px`;
     line.role = "img";
     line.ariaLabel = text;

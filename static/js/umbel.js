@@ -10,8 +10,8 @@ const pauseButton = $("#pause");
 // ---- Elements ----
 
 // parse turns the HTML of one element, which may be a table row, into that element.
+const template = document.createElement("template");
 function parse(html) {
-  const template = document.createElement("template");
   template.innerHTML = html;
   return template.content.firstElementChild;
 }
@@ -98,6 +98,8 @@ function rowIn(tbody, id) {
 // update changes the rows that are shown at once and lets the others wait until the list is not in use.
 function update(tbody, order, rows) {
   const list = listOf(tbody);
+  const later = used.has(tbody); // live.apply settles it
+  const busy = later || inUse(tbody);
   if (order) list.order = order;
   for (const [id, row] of rows) {
     const shown = rowIn(tbody, id);
@@ -110,7 +112,8 @@ function update(tbody, order, rows) {
   const wanted = new Set(list.order);
   for (const id of list.waiting.keys()) if (!wanted.has(id)) list.waiting.delete(id);
   for (const row of tbody.children) row.toggleAttribute("data-left", !wanted.has(row.id)); // it changes no more
-  if (!inUse(tbody)) settle(tbody);
+  if (later) return;
+  if (!busy && !rushes(tbody)) settle(tbody);
   showPending(tbody);
 }
 
@@ -134,12 +137,15 @@ function settle(tbody) {
   }
   waiting.clear();
   if (focused?.isConnected) focused.focus({ preventScroll: true });
-  tick();
 }
 
 // A finger hovers over nothing, though browsers say so of what it touched last.
 let hovers = false;
 document.addEventListener("pointermove", (e) => hovers = e.pointerType !== "touch", { capture: true, passive: true });
+
+// used holds, while frames are shown, whether lists were in use before: to ask of a page that has just changed makes the browser
+// lay it out for the answer, and once more after rows have moved.
+let used = new Map();
 
 // inUse reports whether moving rows now would move them away under the user.
 function inUse(tbody) {
@@ -147,7 +153,7 @@ function inUse(tbody) {
   return (hovers && (tbody.matches(":hover") || slotOf(tbody)?.matches(":hover"))) ||
     tbody.contains(document.activeElement) || $("input:checked", tbody) !== null ||
     (!selection.isCollapsed && selection.containsNode(tbody, true)) ||
-    scrolledAway(tbody) || rushes(tbody) || $("dialog[open]") !== null;
+    scrolledAway(tbody) || $("dialog[open]") !== null;
 }
 
 // rushes reports whether more rows come than anybody could read: 5 a second.
@@ -157,7 +163,10 @@ function rushes(tbody) {
   return list.came.length > 10;
 }
 
-const scrolledAway = (tbody) => tbody.childElementCount > 0 && tbody.getBoundingClientRect().top < 0;
+// A page that was never scrolled need not be laid out to know where its lists are.
+let scrolled = scrollY > 0;
+document.addEventListener("scroll", () => scrolled = true, { capture: true, passive: true });
+const scrolledAway = (tbody) => scrolled && tbody.childElementCount > 0 && tbody.getBoundingClientRect().top < 0;
 
 const tbodies = () => [...main.querySelectorAll("tbody[id]")];
 
@@ -189,9 +198,10 @@ function showPending(tbody) {
 
 function settleUnused() {
   for (const tbody of tbodies()) {
-    if (!settled(tbody) && !inUse(tbody)) settle(tbody);
+    if (!settled(tbody) && !(used.get(tbody) ?? inUse(tbody)) && !rushes(tbody)) settle(tbody);
     showPending(tbody);
   }
+  tick();
   if (tbodies().every(settled)) settling = clearInterval(settling);
 }
 
@@ -202,6 +212,7 @@ function showNews() {
     showPending(tbody);
     if (away) tbody.firstElementChild?.scrollIntoView({ block: "nearest" });
   }
+  tick();
 }
 
 // ---- The socket ----
@@ -297,11 +308,11 @@ const live = {
     if (this.socket !== socket) return;
     if (typeof data === "string") return this.note(JSON.parse(data));
     const starts = new Uint8Array(data)[0] === 1;
-    const text = await inflate(starts ? nothing : this.tail, data.slice(1));
+    const text = await inflate(starts ? nothing : this.tail, new Uint8Array(data, 1));
     if (this.socket !== socket) return;
     const begin = starts ? text.lastIndexOf(10) + 1 : 0; // behind the frames to which others refer
     const frame = JSON.parse(new TextDecoder().decode(text.subarray(begin)));
-    this.tail = starts ? text.slice(0, begin) : last(this.tail, text);
+    this.tail = starts ? text.slice(0, begin) : joined(this.tail, text).slice(-32768); // what deflate can refer to
     const { epoch = this.at.epoch, seq = this.at.seq + 1 } = frame;
     this.at = { topic: this.topic, epoch, seq };
     this.attempts = 0;
@@ -315,7 +326,13 @@ const live = {
   apply() {
     this.applying = clearTimeout(this.applying);
     this.applied = Date.now();
-    for (const frame of this.frames.splice(0)) apply(frame);
+    used = new Map(tbodies().map((tbody) => [tbody, inUse(tbody)]));
+    try {
+      for (const frame of this.frames.splice(0)) apply(frame);
+      settleUnused();
+    } finally {
+      used.clear();
+    }
   },
 
   // note takes what is no frame.
@@ -371,17 +388,16 @@ const live = {
 // inflate returns the bytes that deflate compressed after those of tail.
 async function inflate(tail, bytes) {
   const n = tail.length;
-  const stored = new Uint8Array([0, n, n >> 8, ~n, ~n >> 8]); // the head of a block that is not compressed
-  const stream = new Blob([stored, tail, bytes]).stream().pipeThrough(new DecompressionStream("deflate-raw"));
+  const stored = [0, n, n >> 8, ~n, ~n >> 8]; // the head of a block that is not compressed
+  const stream = new Response(joined(joined(stored, tail), bytes)).body.pipeThrough(new DecompressionStream("deflate-raw"));
   return new Uint8Array(await new Response(stream).arrayBuffer()).subarray(n);
 }
 
-// last returns what of a and b, one after the other, deflate can refer to.
-function last(a, b) {
+function joined(a, b) {
   const all = new Uint8Array(a.length + b.length);
   all.set(a);
   all.set(b, a.length);
-  return all.slice(-32768);
+  return all;
 }
 
 // reorder returns the order of a list whose parts are new ids, and spans of the order before: index and length.
@@ -410,7 +426,6 @@ function apply(frame) {
       update(target, order, Object.entries(op.rows ?? {}).map(([id, html]) => [id, rowFrom(target, id, html)]));
     }
   }
-  tick();
   // The page has another layout by now.
   if (strange && Date.now() - live.refreshed > timeout.poll) live.refresh();
 }
@@ -422,14 +437,14 @@ function clock(ms) {
 // paint shows how live the page is.
 function paint() {
   if (!mark) return;
-  const last = `last update ${clock(live.answered)}`;
+  const last = () => `last update ${clock(live.answered)}`;
   let [state, text] = ["live", "Live"];
   if (!main?.dataset.topic) [state, text] = ["static", "Not live"];
   else if (live.paused) [state, text] = ["paused", "Paused"];
   else if (live.open) { if (live.late) [state, text] = ["late", "Too slow to update"]; }
   else if (live.polled) text = "Live, each 5 s";
-  else if (!navigator.onLine) [state, text] = ["offline", `Offline, ${last}`];
-  else if (Date.now() - live.answered > timeout.late) [state, text] = ["reconnecting", `Reconnecting, ${last}`];
+  else if (!navigator.onLine) [state, text] = ["offline", `Offline, ${last()}`];
+  else if (Date.now() - live.answered > timeout.late) [state, text] = ["reconnecting", `Reconnecting, ${last()}`];
   else [state, text] = ["connecting", "Connecting"];
   if (mark.dataset.state !== state) mark.dataset.state = state;
   if (mark.textContent !== text) mark.textContent = text;
