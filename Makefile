@@ -84,6 +84,10 @@ bench: ## benchmarks that match BENCH, BENCHCOUNT (6) times, into bench.txt for 
 	scripts/deps
 	scripts/services run go test -timeout 2h -run '^$$' -bench '$(BENCH)' -benchmem -count $(BENCHCOUNT) ./... | tee bench.txt
 
+bench-flower: ## Umbel beside Flower, with the same bursts of events: a table
+	scripts/deps
+	scripts/services run go test -timeout 20m -run '^$$' -bench BesideFlower -benchtime 1x ./cmd/umbel
+
 vulnerabilities: ## known ones in code that Umbel calls, where the database can be reached
 	scripts/vulnerabilities
 
@@ -119,4 +123,4 @@ clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
 	rm -rf bin dist .services bench.txt
 
-.PHONY: help generate fmt lint test race contract thorough simulate e2e rabbitmq4 fuzz bench allocations vulnerabilities build wheels platforms demo screenshots verify check clean
+.PHONY: help generate fmt lint test race contract thorough simulate e2e rabbitmq4 fuzz bench bench-flower allocations vulnerabilities build wheels platforms demo screenshots verify check clean

@@ -60,7 +60,7 @@ func BenchmarkLiveMemory(b *testing.B) {
 			d := start(b, nil, "demo", "--rate", "20")
 			<-time.After(10 * time.Second) // until what is past is in memory
 			for b.Loop() {
-				before := resident(b, d)
+				before := resident(b, d.process)
 				ctx, cancel := context.WithTimeout(b.Context(), time.Minute)
 				var wg sync.WaitGroup
 				for i := range sockets {
@@ -72,7 +72,7 @@ func BenchmarkLiveMemory(b *testing.B) {
 					})
 				}
 				<-time.After(20 * time.Second)
-				b.ReportMetric((resident(b, d)-before)*1024/sockets, "KB/socket")
+				b.ReportMetric((resident(b, d.process)-before)*1024/sockets, "KB/socket")
 				b.ReportMetric(0, "ns/op") // says nothing here
 				cancel()
 				wg.Wait()

@@ -64,7 +64,7 @@ func benchLatency(b *testing.B, rate, sockets int) {
 		}
 		return nil
 	})
-	rss := resident(b, d)
+	rss := resident(b, d.process)
 	cancel()
 	wg.Wait()
 
@@ -127,9 +127,9 @@ func pace(b *testing.B, bus bus, bodies [][]byte, rate float64) map[string]time.
 }
 
 // resident returns the resident memory of a process in MB.
-func resident(b *testing.B, d *dashboard) float64 {
+func resident(b *testing.B, p *process) float64 {
 	b.Helper()
-	text, err := os.ReadFile("/proc/" + strconv.Itoa(d.cmd.Process.Pid) + "/status")
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(p.cmd.Process.Pid) + "/status")
 	if err != nil {
 		b.Fatalf("read memory: %v", err)
 	}
