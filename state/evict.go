@@ -4,10 +4,10 @@ package state
 // free: finding them is a walk through the list, whose cost many new tasks share. Where tasks are saved to a store, those
 // that are not saved yet stay.
 func (c *Cluster) evict() {
-	if len(c.index) <= c.evictAbove {
+	if c.index.len() <= c.evictAbove {
 		return
 	}
-	surplus := len(c.index) - c.options.MaxTasks + c.options.MaxTasks/100
+	surplus := c.index.len() - c.options.MaxTasks + c.options.MaxTasks/100
 	finished := min(surplus, c.tally.finished())
 	victims := make([]uint32, 0, surplus)
 	var active []uint32
@@ -33,7 +33,7 @@ func (c *Cluster) evict() {
 		c.drop(i)
 	}
 	c.evicted += uint64(len(victims))
-	c.evictAbove = max(c.options.MaxTasks, len(c.index)+c.options.MaxTasks/100)
+	c.evictAbove = max(c.options.MaxTasks, c.index.len()+c.options.MaxTasks/100)
 }
 
 // drop forgets a task.
@@ -46,7 +46,7 @@ func (c *Cluster) drop(i uint32) {
 	c.processes.release(r.origin)
 	c.dropRecords(r)
 	c.clearConclusion(r)
-	delete(c.index, r.id)
+	c.index.remove(r.id)
 	if at := recentAt(r.id); c.recent[at] == i {
 		c.recent[at] = 0
 	}

@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 )
 
@@ -13,7 +14,7 @@ func audit(t *testing.T, c *Cluster) {
 	t.Helper()
 	var records, packs, relations, children, foreigners int
 	uses := map[string]map[uint32]int{"lane": {}, "host": {}, "call": {}}
-	for _, i := range c.index {
+	for i := range c.index.all() {
 		r := c.rows.at(i)
 		uses["host"][r.worker]++
 		uses["lane"][r.origin]++
@@ -70,7 +71,7 @@ func audit(t *testing.T, c *Cluster) {
 	c.byStamp.oldest(0, 0, func(entries []listItem) bool {
 		for i := range entries {
 			e := entries[i]
-			if r := c.rows.at(e.row); e != c.itemOf(e.row, r) || c.index[r.id] != e.row {
+			if r := c.rows.at(e.row); e != c.itemOf(e.row, r) || c.find(r.id) != e.row || c.index.find(r.id) != e.row {
 				t.Errorf("the order has %+v, the row is %+v", e, r)
 			}
 			if last != nil && !c.byStamp.before(*last, e) {
@@ -84,8 +85,8 @@ func audit(t *testing.T, c *Cluster) {
 	for what, n := range map[string][2]int{
 		"lanes": {len(c.processes.numbers), distinct(uses["lane"])},
 		"hosts": {len(c.hosts.numbers), distinct(uses["host"])}, "calls": {len(c.routes.numbers), distinct(uses["call"])},
-		"rows": {c.rows.used, len(c.index)}, "records": {c.records.used, records}, "packs": {c.packs.used(), packs},
-		"relations": {c.relations.used, relations}, "order": {inOrder, len(c.index)}, "order size": {c.byStamp.size, len(c.index)},
+		"rows": {c.rows.used, c.index.len()}, "records": {c.records.used, records}, "packs": {c.packs.used(), packs},
+		"relations": {c.relations.used, relations}, "order": {inOrder, c.index.len()}, "order size": {c.byStamp.size, c.index.len()},
 		"foreign ids": {len(c.hashedIDs), foreigners},
 	} {
 		if n[0] != n[1] {
@@ -96,7 +97,7 @@ func audit(t *testing.T, c *Cluster) {
 		t.Errorf("%d children listed of %d relations", children, relations)
 	}
 	recount := tally{}
-	for _, i := range c.index {
+	for i := range c.index.all() {
 		recount.add(c.rows.at(i))
 	}
 	for what, counts := range map[string][2][]int32{
@@ -209,12 +210,12 @@ func TestEvictedTasksLeaveNothing(t *testing.T) {
 			c.Apply(&e)
 		}
 		audit(t, c)
-		for _, i := range c.index {
+		for _, i := range slices.Collect(c.index.all()) {
 			c.drop(i)
 		}
 		audit(t, c)
-		if len(c.index)+len(c.hashedIDs)+len(c.families)+c.byStamp.size != 0 || len(c.byStamp.chunks) > 1 {
-			t.Errorf("%d tasks, %d foreign ids, %d families, %d places are left", len(c.index), len(c.hashedIDs), len(c.families), c.byStamp.size)
+		if c.index.len()+len(c.hashedIDs)+len(c.families)+c.byStamp.size != 0 || len(c.byStamp.chunks) > 1 {
+			t.Errorf("%d tasks, %d foreign ids, %d families, %d places are left", c.index.len(), len(c.hashedIDs), len(c.families), c.byStamp.size)
 		}
 	}
 }
@@ -232,7 +233,7 @@ func TestNamesBeyondTheBoundAreOne(t *testing.T) {
 		t.Errorf("%d tasks counted under %s, %d found, want 4", counted, otherKey, len(page.Tasks))
 	}
 	for id := range 6 { // room again
-		c.drop(c.index[digest(fmt.Sprint("t", id))])
+		c.drop(c.find(digest(fmt.Sprint("t", id))))
 	}
 	c.Apply(&Event{Kind: TaskReceived, ID: "new", Hostname: "new", PID: 1, Clock: 1, Micros: 9})
 	if task, _ := c.Task("new"); *task.Worker != "new" {

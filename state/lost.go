@@ -35,8 +35,8 @@ const maxEvidence = 300
 // one, except that a person's is replaced by a person's only.
 func (c *Cluster) Conclude(id string, k Conclusion) bool {
 	key, _ := key(id)
-	i, ok := c.index[key]
-	if !ok || c.states.final(c.rows.at(i).state) {
+	i := c.find(key)
+	if i == 0 || c.states.final(c.rows.at(i).state) {
 		return false
 	}
 	r := c.rows.at(i)
@@ -53,8 +53,8 @@ func (c *Cluster) Conclude(id string, k Conclusion) bool {
 // Reopen clears the conclusion on a task and reports whether there was one.
 func (c *Cluster) Reopen(id string) bool {
 	key, _ := key(id)
-	i, ok := c.index[key]
-	if !ok || c.rows.at(i).flags&concluded == 0 {
+	i := c.find(key)
+	if i == 0 || c.rows.at(i).flags&concluded == 0 {
 		return false
 	}
 	c.changeConclusion(i, c.clearConclusion)

@@ -320,7 +320,7 @@ func (c *Cluster) total(m *matcher) *int {
 	switch {
 	case m.never:
 	case filters == 0:
-		n = len(c.index)
+		n = c.index.len()
 	case filters > 1 || m.root != nil || m.text != "":
 		return nil
 	case m.states != nil:

@@ -44,8 +44,8 @@ func (r *Reader) open(id string, events []byte) (*row, error) {
 		r.c = New(Options{MaxTasks: 2, MaxText: 256 << 20})
 		r.c.unpackedOnly, r.c.text.once = true, true
 	}
-	for _, i := range r.c.index {
-		r.c.drop(i)
+	for len(r.c.byStamp.chunks) > 0 {
+		r.c.drop(r.c.byStamp.chunks[0][0].row)
 	}
 	r.c.text.reset()
 	known, err := r.c.LoadUntil(id, events, cmp.Or(r.Until, math.MaxInt64))

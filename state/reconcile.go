@@ -90,8 +90,8 @@ func (c *Cluster) ApplyInspection(i Inspection) {
 
 // recordListed records that a worker has listed a task, which overrides whatever was concluded of it before.
 func (c *Cluster) recordListed(k taskKey, process uint32, i Inspection) {
-	n, ok := c.index[k]
-	if !ok || c.states.final(c.rows.at(n).state) {
+	n := c.find(k)
+	if n == 0 || c.states.final(c.rows.at(n).state) {
 		return
 	}
 	r := c.rows.at(n)

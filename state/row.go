@@ -65,7 +65,7 @@ func (c *Cluster) find(k taskKey) uint32 {
 	if i := c.recent[recentAt(k)]; i != 0 && c.rows.at(i).id == k {
 		return i
 	}
-	return c.index[k]
+	return c.index.find(k)
 }
 
 // rowFor returns the row of a task, a new one if it is not known.
@@ -81,7 +81,7 @@ func (c *Cluster) rowFor(id string) (i uint32, r *row, known bool) {
 			r.flags |= hashedID
 			c.hashedIDs[k] = strings.Clone(id)
 		}
-		c.index[k] = i
+		c.index.add(k, i)
 	}
 	c.recent[recentAt(k)] = i
 	return i, c.rows.at(i), known

@@ -214,7 +214,7 @@ func (c *Cluster) LowWaterMark() *Position { return c.lowWaterMark }
 func (c *Cluster) Forget(ids []string) {
 	for _, id := range ids {
 		k, _ := key(id)
-		if i, ok := c.index[k]; ok && c.rows.at(i).flags&(unsaved|saving) == 0 {
+		if i := c.find(k); i != 0 && c.rows.at(i).flags&(unsaved|saving) == 0 {
 			c.drop(i)
 			c.version++
 		}

@@ -4,6 +4,7 @@
 package state
 
 import (
+	"hash/maphash"
 	"strings"
 
 	"github.com/umbelhq/umbel/clock"
@@ -62,7 +63,7 @@ type Cluster struct {
 	version uint64
 	now     int64 // newest local time, µs
 
-	index     map[taskKey]uint32
+	index     taskIndex
 	recent    [recentRows]uint32 // rows of the newest events, by recentAt
 	rows      slab[row]
 	records   slab[record] // of rows that are not packed
@@ -119,7 +120,6 @@ func New(o Options) *Cluster {
 	c := &Cluster{
 		options:    o,
 		clock:      clock.Receiver{MaxProcesses: maxProcesses},
-		index:      make(map[taskKey]uint32),
 		families:   make(map[taskKey]uint32),
 		hashedIDs:  make(map[taskKey]string),
 		text:       newTextLog(o.MaxText),
@@ -138,6 +138,7 @@ func New(o Options) *Cluster {
 	}
 	c.byStamp.less = c.rowBefore
 	c.packs.init()
+	c.index.rows, c.index.seed = &c.rows, maphash.MakeSeed()
 	if o.Rules == Celery {
 		c.rules = &celeryRules{c: c}
 	} else {

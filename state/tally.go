@@ -72,7 +72,7 @@ func (t *tally) finished() (n int) {
 // Counts returns totals.
 func (c *Cluster) Counts() Counts {
 	n := Counts{
-		Tasks:    len(c.index),
+		Tasks:    c.index.len(),
 		ByState:  make(map[State]int),
 		ByName:   byName(c.tally.names, func(i uint32) string { return c.routes.key(i).name }),
 		ByWorker: byName(c.tally.workers, c.hosts.key),
