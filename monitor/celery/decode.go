@@ -4,6 +4,7 @@
 package celery
 
 import (
+	"encoding/binary"
 	"maps"
 	"unicode/utf8"
 	"unsafe"
@@ -123,10 +124,27 @@ func (m *message) lose(cause string) {
 
 // valid returns the body as a string in which each byte that is not UTF-8 is U+FFFD. It does not copy a body that has none.
 func valid(body []byte) string {
-	if !utf8.Valid(body) {
+	if !isASCII(body) && !utf8.Valid(body) {
 		return string([]rune(string(body)))
 	}
 	return unsafe.String(unsafe.SliceData(body), len(body)) //nolint:gosec // nobody changes the body any more
+}
+
+// isASCII reports whether a body is ASCII, as those that Python writes are. It looks at more bytes at a time than utf8.Valid.
+func isASCII(body []byte) bool {
+	for ; len(body) >= 32; body = body[32:] {
+		all := binary.LittleEndian.Uint64(body) | binary.LittleEndian.Uint64(body[8:]) |
+			binary.LittleEndian.Uint64(body[16:]) | binary.LittleEndian.Uint64(body[24:])
+		if all&eachHigh != 0 {
+			return false
+		}
+	}
+	for _, b := range body {
+		if b >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // element decodes one value and yields it if it is an event. It returns false if the JSON is malformed.
@@ -146,7 +164,11 @@ func (m *message) element(yield func(*state.Event)) bool {
 	s.at++
 	for more := !s.accept('}'); more; {
 		key, err := s.str()
-		if err != nil || !s.accept(':') || !d.field(s, e, key) {
+		if err != nil || s.next() != ':' {
+			return false
+		}
+		s.pass()
+		if !d.field(s, e, key) {
 			return false
 		}
 		switch s.next() {
@@ -156,7 +178,7 @@ func (m *message) element(yield func(*state.Event)) bool {
 		default:
 			return false
 		}
-		s.at++
+		s.pass()
 	}
 	if cause := d.check(e); cause != "" {
 		m.lose(cause)

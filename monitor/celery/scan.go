@@ -22,6 +22,14 @@ type scanner struct {
 
 // next skips white space and returns the byte at the scanner, 0 at the end.
 func (s *scanner) next() byte {
+	if s.at < len(s.text) && s.text[s.at] > ' ' {
+		return s.text[s.at]
+	}
+	return s.skip()
+}
+
+// skip is next where there may be white space.
+func (s *scanner) skip() byte {
 	for s.at < len(s.text) {
 		switch b := s.text[s.at]; b {
 		case ' ', '\n', '\t', '\r':
@@ -31,6 +39,13 @@ func (s *scanner) next() byte {
 		}
 	}
 	return 0
+}
+
+// pass moves past the byte at the scanner, and a blank, which Python writes after commas and colons.
+func (s *scanner) pass() {
+	if s.at++; s.at < len(s.text) && s.text[s.at] == ' ' {
+		s.at++
+	}
 }
 
 // accept moves past b, if it is next.
