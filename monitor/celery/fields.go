@@ -240,12 +240,7 @@ func (m *member) setWorkerField(e *state.Event, key string) (bit state.Fields) {
 }
 
 func setType(e *state.Event, v string) {
-	group, subject, dash := v, "", false
-	if text, ok := strings.CutPrefix(v, "task-"); ok {
-		group, subject, dash = "task", text, true
-	} else {
-		group, subject, dash = strings.Cut(v, "-")
-	}
+	group, subject, dash := strings.Cut(v, "-")
 	e.Kind, e.Subject = state.Other, subject
 	switch {
 	case v == "" || (group == "task" || group == "worker") && (!dash || subject == ""):
