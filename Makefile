@@ -13,6 +13,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null)
 FUZZTIME ?= 30s
 BENCH ?= .
 BENCHCOUNT ?= 6
+MILLIONS ?= 1 3 10
+UMBEL_GROWTH_DIR ?=
 
 # SQLite and its libc, which are C turned into Go, take five times as long under the race detector, and share no memory
 # that Go code could race for. What uses them is still looked at.
@@ -88,6 +90,9 @@ bench-flower: ## Umbel beside Flower, with the same bursts of events: a table
 	scripts/deps
 	scripts/services run go test -timeout 20m -run '^$$' -bench BesideFlower -benchtime 1x ./cmd/umbel
 
+bench-large: ## how reading grows with the history: MILLIONS (1 3 10) of tasks, kept in UMBEL_GROWTH_DIR, into docs/images/growth.svg
+	go run ./internal/growth -dir "$(UMBEL_GROWTH_DIR)" -plot docs/images/growth.svg $(MILLIONS)
+
 vulnerabilities: ## known ones in code that Umbel calls, where the database can be reached
 	scripts/vulnerabilities
 
@@ -123,4 +128,4 @@ clean: ## remove what the other targets made, the Celery environment too
 	scripts/services down
 	rm -rf bin dist .services bench.txt
 
-.PHONY: help generate fmt lint test race contract thorough simulate e2e rabbitmq4 fuzz bench bench-flower allocations vulnerabilities build wheels platforms demo screenshots verify check clean
+.PHONY: help generate fmt lint test race contract thorough simulate e2e rabbitmq4 fuzz bench bench-flower bench-large allocations vulnerabilities build wheels platforms demo screenshots verify check clean

@@ -34,7 +34,7 @@ func BenchmarkPast(b *testing.B) {
 	at := func(b *testing.B) (*view.Past, int) {
 		b.Helper()
 		i := rng.IntN(million)
-		p, err := r.At(b.Context(), time.UnixMicro(benchMicros(i)+200_000))
+		p, err := r.At(b.Context(), time.UnixMicro(benchTasks.Micros(i)+200_000))
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -55,7 +55,7 @@ func BenchmarkPast(b *testing.B) {
 			return err
 		},
 		"task": func(ctx context.Context, p *view.Past, i int) error {
-			_, err := p.Task(ctx, benchID(max(i-5, 0)))
+			_, err := p.Task(ctx, benchTasks.ID(max(i-5, 0)))
 			return err
 		},
 		"steps": func(ctx context.Context, p *view.Past, _ int) error {
@@ -89,7 +89,7 @@ func BenchmarkCauses(b *testing.B) {
 			found := 0
 			for b.Loop() {
 				start := time.Now()
-				q := query.New(query.Equal(field, benchID(rng.IntN(million))))
+				q := query.New(query.Equal(field, benchTasks.ID(rng.IntN(million))))
 				q, err := view.ResolveCauses(b.Context(), view.Stored{TaskReader: d}, q, benchNow)
 				if err != nil {
 					b.Fatal(err)

@@ -1,7 +1,6 @@
 package sqlite_test
 
 import (
-	"math/rand/v2"
 	"slices"
 	"syscall"
 	"testing"
@@ -41,14 +40,13 @@ func BenchmarkWorkflows(b *testing.B) {
 func BenchmarkWorkflowCounts(b *testing.B) {
 	with, without := openBench(b, b.TempDir()), openBench(b, b.TempDir())
 	without.Uncount()
-	rng := rand.New(rand.NewPCG(1, 1))
 	c := state.New(state.Options{Track: true})
 	var ratios []float64
 	var slow, fast time.Duration
 	for n := 0; b.Loop(); n++ {
 		var ends []*state.Event
 		for i := n * 1000; i < (n+1)*1000; i++ {
-			events := benchTask(rng, i)
+			events := benchTasks.Events(i)
 			for _, e := range events[:3] {
 				c.Apply(e)
 			}
