@@ -41,6 +41,8 @@ const (
 	maxAllTrigrams = 8
 	rareTrigrams   = 5
 	sampleTasks    = 64
+	// commonTasks is how many of sampleTasks have a trigram that selects so little that its list is not read beside another.
+	commonTasks = sampleTasks / 4
 	// maxTrigrams bounds how much of a text is looked for: more would hardly find less.
 	maxTrigrams = 60
 )
@@ -103,7 +105,11 @@ func (c *compiler) rarest(ctx context.Context, grams []string) ([]string, error)
 		}
 	}
 	slices.SortStableFunc(grams, func(a, b string) int { return cmp.Compare(tasks[a], tasks[b]) })
-	return grams[:rareTrigrams], nil
+	n := 1
+	for n < rareTrigrams && tasks[grams[n]] <= commonTasks {
+		n++
+	}
+	return grams[:n], nil
 }
 
 // takeSample reads the texts of the newest tasks.
