@@ -26,7 +26,7 @@ type limits struct {
 
 func defaultLimits() limits {
 	return limits{
-		gather: 10_000, scan: 100_000, page: 50_000, count: 100_000, lookups: 10_000, decoded: 4_000, chunk: 1_000,
+		gather: 10_000, scan: 400_000, page: 50_000, count: 100_000, lookups: 10_000, decoded: 4_000, chunk: 1_000,
 		groups: history.MaxFailureGroups, failures: history.MaxFailureCount,
 	}
 }
