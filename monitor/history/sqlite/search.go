@@ -185,8 +185,9 @@ func (s *search) checked(ctx context.Context, rows []row) ([]row, error) {
 	// first of those count as matches, so that the text index is searched over a narrow range.
 	sorted := slices.Sorted(slices.Values(tasks))
 	low, high := sorted[len(sorted)/50], sorted[len(sorted)-1]
-	found, err := list[int64](ctx, s.q, "SELECT task FROM tasks WHERE task IN (SELECT value FROM json_each(?)) AND ("+s.check.sql+")",
-		append([]any{jsonArray(tasks)}, s.check.bind(low, high)...)...)
+	// A join looks each row up as it comes; IN would make an index of the numbers first.
+	found, err := list[int64](ctx, s.q, "SELECT task FROM (SELECT value AS number FROM json_each(?)) CROSS JOIN tasks ON task = number WHERE "+s.check.sql,
+		append([]any{jsonArray(sorted)}, s.check.bind(low, high)...)...)
 	if err != nil {
 		return nil, fmt.Errorf("check tasks: %w", err)
 	}
