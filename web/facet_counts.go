@@ -13,8 +13,9 @@ import (
 // Bounds of what the numbers beside facets are counted from, for each query.
 const (
 	maxFacetTasks = 10_000
-	facetPage     = 500
-	facetTimeout  = 15 * time.Millisecond
+	facetPage     = 100 // at first: the next ones are larger
+	maxFacetPage  = 500
+	facetTimeout  = 5 * time.Millisecond
 	breakdownAge  = 2 * time.Second
 )
 
@@ -48,6 +49,7 @@ func (p *tasksPage) breakdown(ctx context.Context, q lang.Query, f lang.Field, a
 				b.whole = page.Searched == 0
 				break
 			}
+			r.Limit = min(2*r.Limit, maxFacetPage)
 		}
 		return b, nil
 	})

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
@@ -109,27 +111,33 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	v.Before = p.precedents(ctx, f)[f.ID]
 	just := p.justResolved(ctx, a)
 	v.JustResolved = just != nil && just.ID == f.ID
-	newest, err := p.backend.Task(ctx, f.TaskID)
-	switch {
-	case err == nil:
-		v.Exception, v.Traceback = newest.Exception, newest.Traceback
-	case !errors.Is(err, history.ErrNotFound):
-		return page{}, err
-	}
 	q, err := stored.Parse("failure:" + id)
 	if err != nil {
 		return page{}, err
 	}
 	q = q.And(span.Finished())
-	found, err := p.backend.Tasks(ctx, history.TaskRequest{Query: q, Limit: newestFailures, Now: p.now()})
-	if err != nil {
-		return page{}, err
-	}
-	v.Tasks = found.Tasks
-	v.Split, err = p.splits.get(address(span), func() (tasktype.Split, error) {
-		return tasktype.ReadSplit(ctx, p.backend, q, f.Name, p.now())
+	var reading errgroup.Group
+	reading.Go(func() error {
+		newest, err := p.backend.Task(ctx, f.TaskID)
+		if err == nil {
+			v.Exception, v.Traceback = newest.Exception, newest.Traceback
+		} else if errors.Is(err, history.ErrNotFound) {
+			err = nil
+		}
+		return err
 	})
-	if err != nil {
+	reading.Go(func() error {
+		found, err := p.backend.Tasks(ctx, history.TaskRequest{Query: q, Limit: newestFailures, Now: p.now()})
+		v.Tasks = found.Tasks
+		return err
+	})
+	reading.Go(func() (err error) {
+		v.Split, err = p.splits.get(address(span), func() (tasktype.Split, error) {
+			return tasktype.ReadSplit(ctx, p.backend, q, f.Name, p.now())
+		})
+		return err
+	})
+	if err := reading.Wait(); err != nil {
 		return page{}, err
 	}
 	return page{

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/remote"
 	"github.com/umbelhq/umbel/monitor/tasktype"
@@ -55,15 +57,15 @@ func (p *typePages) load(ctx context.Context, a address) (page, error) {
 	var usual map[string]tasktype.Usual
 	var reading sync.WaitGroup
 	reading.Go(func() { usual = p.usualBefore(ctx, q.Range(p.now()).Start()) })
+	var failures []history.FailureGroup
+	if !q.Chosen() { // else they may have failed later
+		reading.Go(func() { failures = p.lastFailures(ctx) })
+	}
 	table, err := p.table(ctx, q)
 	reading.Wait()
 	if err != nil {
 		p.log.WarnContext(ctx, "list task types", "error", err)
 		v.Unreadable, pg.status = true, http.StatusServiceUnavailable
-	}
-	var failures []history.FailureGroup
-	if !q.Chosen() { // else they may have failed later
-		failures = p.lastFailures(ctx)
 	}
 	rows, found, more := q.Page(table.Rows(usual, failures))
 	v.Table, v.Rows, v.Found, v.All = table, rows, found, len(table.Types)
@@ -164,16 +166,29 @@ func (p *typePages) loadType(ctx context.Context, a address) (page, error) {
 		return page{}, invalid(err, back)
 	}
 	q = spanOf(q)
-	d, err := p.details.get(q.URL("")+" "+a.name, func() (tasktype.Detail, error) {
-		return tasktype.ReadDetail(ctx, p.backend.History(), q.Range(p.now()), a.name)
+	var (
+		d       tasktype.Detail
+		sample  tasktype.Sample
+		usual   map[string]tasktype.Usual
+		reading errgroup.Group
+	)
+	reading.Go(func() (err error) {
+		d, err = p.details.get(q.URL("")+" "+a.name, func() (tasktype.Detail, error) {
+			return tasktype.ReadDetail(ctx, p.backend.History(), q.Range(p.now()), a.name)
+		})
+		return err
 	})
-	if err != nil {
-		return page{}, err
-	}
-	sample, err := p.samples.get(query.Types{Span: q.Span}.URL("")+" "+a.name, func() (tasktype.Sample, error) {
-		return tasktype.ReadSample(ctx, p.backend, a.name, q.Finished(), outliers)
+	reading.Go(func() (err error) {
+		sample, err = p.samples.get(query.Types{Span: q.Span}.URL("")+" "+a.name, func() (tasktype.Sample, error) {
+			return tasktype.ReadSample(ctx, p.backend, a.name, q.Finished(), outliers)
+		})
+		return err
 	})
-	if err != nil {
+	reading.Go(func() error {
+		usual = p.usualBefore(ctx, q.Range(p.now()).Start(), a.name)
+		return nil
+	})
+	if err := reading.Wait(); err != nil {
 		return page{}, err
 	}
 	v := templates.TaskType{
@@ -186,7 +201,7 @@ func (p *typePages) loadType(ctx context.Context, a address) (page, error) {
 			Back: back.Href, BackText: back.Text,
 		})
 	}
-	v.Drift = p.usualBefore(ctx, d.From, a.name)[a.name].Against(d.Type.Run)
+	v.Drift = usual[a.name].Against(d.Type.Run)
 	v.Marks = p.marks(ctx, d.From, d.To)
 	v.Slots, v.SlotsOf = p.slots(d.Workers)
 	return page{url: q.URL(below), title: a.name, section: templates.SectionTypes, view: v}, nil
