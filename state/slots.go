@@ -7,7 +7,8 @@ type slots struct {
 	chunks []slotChunk
 	open   []uint32 // chunks with a free place; the last one is used first
 	used   int
-	empty  int // chunks that hold nothing and whose memory is kept
+	held   int // chunks with memory
+	empty  int // of those, chunks that hold nothing
 }
 
 // slotChunk is which places of a chunk are taken, a bit each.
@@ -38,7 +39,10 @@ func (s *slots) alloc() (i uint32, fresh bool) {
 	if c.held && c.vacant(number) {
 		s.empty--
 	}
-	fresh, c.held = !c.held, true
+	if fresh = !c.held; fresh {
+		c.held = true
+		s.held++
+	}
 	c.taken[w] |= 1 << bit
 	if c.n++; c.n == slabChunk {
 		s.open = s.open[:len(s.open)-1]
@@ -62,6 +66,7 @@ func (s *slots) release(i uint32) (drop bool) {
 	}
 	if drop = s.empty > 0; drop {
 		c.held = false
+		s.held--
 	} else {
 		s.empty++
 	}

@@ -1,6 +1,9 @@
 package state
 
-import "hash/maphash"
+import (
+	"hash/maphash"
+	"slices"
+)
 
 // textLog keeps the long fields of events in large chunks, oldest first, within a number of bytes.
 // When it is full the oldest chunk goes, whole. Positions are never reused. A text that its chunk holds already is
@@ -31,8 +34,25 @@ const (
 
 func newTextLog(maxBytes int64) *textLog {
 	t := &textLog{size: min(max(maxBytes/textChunks, minTextChunk), maxTextChunk), seed: maphash.MakeSeed()}
-	t.keep = int(max(maxBytes/t.size, 2))
+	t.limit(maxBytes)
 	return t
+}
+
+// limit sets how many bytes the log holds at most, but for two chunks, and drops the oldest text beyond them.
+func (t *textLog) limit(maxBytes int64) {
+	t.keep = int(max(maxBytes/t.size, 2))
+	if n := len(t.chunks) - t.keep; n > 0 {
+		t.chunks = slices.Delete(t.chunks, 0, n)
+		t.first += int64(n)
+	}
+}
+
+// held returns the bytes of memory that the log takes.
+func (t *textLog) held() (n int64) {
+	for _, chunk := range t.chunks {
+		n += int64(cap(chunk))
+	}
+	return n
 }
 
 // reset drops everything. Positions begin at 1 again.
@@ -49,7 +69,7 @@ func (t *textLog) room(n int) int64 {
 	last := len(t.chunks) - 1
 	if last < 0 || int64(len(t.chunks[last])+n) > t.size {
 		if len(t.chunks) == t.keep {
-			t.chunks = append(t.chunks[:0], t.chunks[1:]...)
+			t.chunks = slices.Delete(t.chunks, 0, 1)
 			t.first++
 		}
 		var chunk []byte // the first one grows: many clusters stay small

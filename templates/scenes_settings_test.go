@@ -17,7 +17,7 @@ func settings() templates.Settings {
 			Forms: true, ByForm: 3, Recent: []string{"password", evil}, Tried: true, Text: evil, Result: evil,
 			Rules: []redact.RuleStatus{{Rule: "key *password*", Default: true, Redacted: 12_345}, {Rule: evil}},
 		},
-		Version: "v0.1.0", Health: connected(), Location: "/var/lib/umbel/history.db", Size: 1 << 30,
+		Version: "v0.1.0", Health: nearLimit(connected()), Location: "/var/lib/umbel/history.db", Size: 1 << 30,
 		Unsaved: 12, Backlog: 1200, MaxTasks: 200_000, MaxText: 512 << 20,
 		Peers: &peers.Status{
 			State: peers.Follows, Since: at(-3600 * second), Host: "watch-1", PID: 812, ID: "aaaa", Peers: []peers.Peer{
@@ -37,6 +37,12 @@ func settings() templates.Settings {
 			},
 		},
 	}
+}
+
+// nearLimit is the health of Umbel while less is held in memory than is configured.
+func nearLimit(h view.Health) view.Health {
+	h.Memory = view.MemoryHealth{Limit: 256 << 20, MaxTasks: 81_000, MaxText: 80 << 20, Reduced: true}
+	return h
 }
 
 func settingsBroken() templates.Settings {

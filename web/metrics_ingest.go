@@ -79,6 +79,8 @@ func (s *scrape) ingest(h view.Health, m view.Metrics) {
 	s.Family(prometheus.Counter, "umbel_dropped_total", "Messages that never arrived: too_fast were dropped by Redis' client, missed_tasks is an estimate of the tasks that began while there was no connection.")
 	s.Add(float64(h.Broker.Loss.Dropped), "cause", "too_fast")
 	s.Add(float64(h.Broker.Loss.MissedTasks), "cause", "missed_tasks")
+	s.gauge("umbel_tasks_max", "Finished tasks that are held in memory at most, fewer than configured while the memory limit is near.", float64(h.Memory.MaxTasks))
+	s.gauge("umbel_text_max_bytes", "Bytes of text of tasks that are held in memory at most, fewer than configured while the memory limit is near.", float64(h.Memory.MaxText))
 	s.gauge("umbel_missing_started_events", "task-started events that workers have sent and that were not received so far, at least.", float64(h.MissingStarted))
 	s.Family(prometheus.Gauge, "umbel_complete_until_timestamp_seconds", "What workers sent before has been received, unless it is lost.")
 	if h.Watermark.Micros != 0 {

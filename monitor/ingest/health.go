@@ -24,6 +24,8 @@ type Health struct {
 	MissingStarted int64      // task-started events that workers have sent and that were not received so far, at least
 	Gaps           []loss.Gap // where they are missing: the newest 200, by the time at which they were sent
 
+	Memory MemoryHealth // within the last second
+
 	Gossip gossip.Report // which workers hear each other, within the last seconds; not to be changed
 
 	Watermark  state.Watermark // within the last second; it stays while there is no connection

@@ -122,6 +122,9 @@ type Ingester struct {
 	reconciliation state.Reconciliation // the newest one
 	reconciled     time.Time            // when it was made
 
+	guard  memoryGuard
+	memory MemoryHealth
+
 	writer writer
 
 	// healthMu guards the health of the broker connection and of writing.
@@ -164,6 +167,9 @@ func New(o Options) (*Ingester, error) {
 		brokerHealth: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, outages: newOutages(o.Broker),
 	}
 	in.writer = newWriter(in)
+	in.guard.usage = readMemory
+	in.guard.tasks, in.guard.text = in.cluster.Limits()
+	in.guardMemory()
 	return in, nil
 }
 
@@ -356,6 +362,7 @@ func (in *Ingester) expire() {
 	defer in.mu.Unlock()
 	now := in.time()
 	in.rates.advance(in.clock.elapsed())
+	in.guardMemory()
 	in.forgetWorkers(now)
 	in.purgeMetrics(now)
 	in.listen(now)
@@ -431,6 +438,7 @@ func (in *Ingester) Health() Health {
 	h.MissingStarted, h.Gaps = in.lost.Missing(), in.lost.Gaps()
 	h.Gossip = in.heard
 	h.Watermark, h.LateEvents = in.watermark, in.cluster.LateEvents()
+	h.Memory = in.memory
 	in.mu.RUnlock()
 	kept := in.store.Health()
 	in.healthMu.Lock()

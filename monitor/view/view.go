@@ -27,6 +27,8 @@ type (
 	BrokerHealth = ingest.BrokerHealth
 	// StoreHealth is ingest.StoreHealth.
 	StoreHealth = ingest.StoreHealth
+	// MemoryHealth is ingest.MemoryHealth.
+	MemoryHealth = ingest.MemoryHealth
 	// Loss is ingest.Loss.
 	Loss = ingest.Loss
 	// Rates is ingest.Rates.
