@@ -20,7 +20,7 @@ import (
 // TestFramesCostLittleScript compares the scripts of a frame on the Tasks page with parsing and scripts of loading it while nothing
 // happens. Both are processor time, and the least of several rounds counts: neither a slow machine nor a busy one makes it fail. It does
 // not run beside others, since a trace is of the whole browser.
-func TestFramesCostLittleScript(t *testing.T) { //nolint:paralleltest,tparallel // see above
+func TestFramesCostLittleScript(t *testing.T) {
 	const rounds, frames, most = 3, 15, .5
 	s := newServer(t, "", nil)
 	tb := newTab(t, testbrowser.Open(t), s, "/tasks")
