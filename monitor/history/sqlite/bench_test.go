@@ -6,7 +6,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
@@ -21,6 +23,7 @@ func BenchmarkWrite(b *testing.B) {
 		b.Fatal(err)
 	}
 	b.ResetTimer()
+	used := cpuTime(b)
 	n, number := 0, uint64(0)
 	for _, batch := range batches {
 		batch.TrimJournal = number
@@ -31,6 +34,7 @@ func BenchmarkWrite(b *testing.B) {
 		n, number = n+len(batch.Tasks), w.JournalEntry
 	}
 	b.StopTimer()
+	b.ReportMetric((cpuTime(b)-used)*1e6/float64(n), "cpu-µs/task")
 	b.ReportMetric(float64(n)/b.Elapsed().Seconds(), "tasks/s")
 	if err := d.Close(); err != nil {
 		b.Fatal(err)
@@ -71,6 +75,34 @@ func tell(b *testing.B, w io.Writer, dir string, n int) {
 	}
 }
 
+// BenchmarkIndex indexes the texts of tasks.
+func BenchmarkIndex(b *testing.B) {
+	n := max(b.N, 1000)
+	dir := b.TempDir()
+	d, err := sqlite.Open(b.Context(), sqlite.Options{Dir: dir})
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, batch := range testBatches(b, n, 24, 1000) {
+		if _, err := d.Write(b.Context(), batch); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ResetTimer()
+	used := cpuTime(b)
+	if err := d.Index(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	b.StopTimer()
+	b.ReportMetric((cpuTime(b)-used)*1e6/float64(n), "cpu-µs/task")
+	if err := d.Close(); err != nil {
+		b.Fatal(err)
+	}
+	if testing.Verbose() {
+		tell(b, os.Stdout, dir, n)
+	}
+}
+
 // BenchmarkJournal saves events only, 10,000 in each transaction.
 func BenchmarkJournal(b *testing.B) {
 	batches := testBatches(b, 10_000/3, 24, 10_000)
@@ -94,4 +126,14 @@ func BenchmarkJournal(b *testing.B) {
 	if err := d.Close(); err != nil {
 		b.Fatal(err)
 	}
+}
+
+// cpuTime is what this process has used so far, in seconds.
+func cpuTime(b *testing.B) float64 {
+	b.Helper()
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		b.Fatal(err)
+	}
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano()).Seconds()
 }

@@ -26,9 +26,9 @@ func manyDuplicates(t testing.TB, n int) *sqlite.DB {
 	script(t, dir, fmt.Sprintf(`
 		CREATE TEMP TABLE numbers AS WITH RECURSIVE n (i) AS (SELECT 2 UNION ALL SELECT i + 1 FROM n WHERE i < %d)
 			SELECT i, CASE WHEN i %% 10 < 2 THEN 0 WHEN i %% 10 < 5 THEN i ELSE i / 2 * 2 + 100000000 END AS c FROM n;
-		INSERT INTO tasks (task, id, clock, micros, origin, state, final, name, worker, received, started, finished, updated, run, flags, indexed, call, dup)
+		INSERT INTO tasks (task, id, clock, micros, origin, state, final, name, worker, received, started, finished, updated, run, flags, call, dup)
 			SELECT i, CAST(printf('%%016d', i) AS BLOB), clock + i, micros + i, origin, state, final, name, worker, received + i, started + i, finished + i,
-				updated + i, run, flags, 1, CAST(printf('%%016d', c) AS BLOB), CASE WHEN i %% 10 BETWEEN 2 AND 4 THEN 0 WHEN i %% 1000 = 7 THEN 24 ELSE 16 END
+				updated + i, run, flags, CAST(printf('%%016d', c) AS BLOB), CASE WHEN i %% 10 BETWEEN 2 AND 4 THEN 0 WHEN i %% 1000 = 7 THEN 24 ELSE 16 END
 			FROM numbers, tasks WHERE task = 1;
 		INSERT INTO events (task, body) SELECT i, body FROM numbers, events WHERE task = 1;
 		INSERT INTO duplicates (key, name, n, newest, marks)

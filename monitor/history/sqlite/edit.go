@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
@@ -144,11 +143,12 @@ func (d *DB) Edit(ctx context.Context, e Edit, by history.AuditRecord, progress 
 	if err := d.sweepFailures(ctx); err != nil {
 		return x.done, err
 	}
-	p := &pruner{db: d, now: d.now(), done: func(history.Pruned) {}, pause: func(time.Duration) {}}
-	if err := p.mergeTexts(ctx, 1); err != nil {
-		return x.done, err
-	}
-	err = d.update(ctx, func(t *tx) error { return t.exec(`DELETE FROM meta WHERE key = ?`, metaEdit) })
+	err = d.update(ctx, func(t *tx) error {
+		if err := t.forgetTexts(); err != nil {
+			return err
+		}
+		return t.exec(`DELETE FROM meta WHERE key = ?`, metaEdit)
+	})
 	if err == nil {
 		err = d.vacuum(ctx)
 	}

@@ -61,15 +61,7 @@ func (t *tx) edit(id any, v *state.Task, events []byte) error {
 	if err != nil {
 		return err
 	}
-	if old.indexed {
-		if err := t.exec(`DELETE FROM texts WHERE rowid = ?`, old.task); err != nil {
-			return err
-		}
-		if err := t.exec(`INSERT INTO meta (key, value) VALUES (?, 1) ON CONFLICT DO UPDATE SET value = value + 1`, metaDeletedTexts); err != nil {
-			return err
-		}
-	}
-	if err := t.exec(`UPDATE tasks SET failure = ?, call = ?, dup = ?, indexed = 0 WHERE task = ?`, failure, p.call, p.dup, old.task); err != nil {
+	if err := t.exec(`UPDATE tasks SET failure = ?, call = ?, dup = ? WHERE task = ?`, failure, p.call, p.dup, old.task); err != nil {
 		return err
 	}
 	if err := t.regroup(&p, &old.callRow); err != nil {

@@ -11,10 +11,14 @@ import (
 )
 
 // Index indexes the texts of all tasks.
-func (d *DB) Index(ctx context.Context) error {
+func (d *DB) Index(ctx context.Context) error { return d.IndexInSteps(ctx, maxIndexed) }
+
+// IndexInSteps indexes the texts of all tasks, n in each transaction.
+func (d *DB) IndexInSteps(ctx context.Context, n int) error {
+	x := &indexer{db: d}
 	for {
-		n, err := d.indexSome(ctx, maxIndexed, math.MaxInt64)
-		if n < maxIndexed || err != nil {
+		n, err := x.some(ctx, n, math.MaxInt64)
+		if n == 0 || err != nil {
 			return err
 		}
 	}
@@ -23,11 +27,21 @@ func (d *DB) Index(ctx context.Context) error {
 // Indexed returns how many tasks have their text in the index.
 func (d *DB) Indexed(t *testing.T) int {
 	t.Helper()
-	found, err := list[int](t.Context(), d.read, `SELECT count(*) FROM texts`)
+	n, err := number[int](t.Context(), d.read, `SELECT coalesce(sum(tasks), 0) FROM text_segments`)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return found[0]
+	return n
+}
+
+// Segments returns how many segments the text index has.
+func (d *DB) Segments(t *testing.T) int {
+	t.Helper()
+	n, err := number[int](t.Context(), d.read, `SELECT count(*) FROM text_segments`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
 }
 
 // Uncount has tasks written without counting their workflows.
@@ -90,7 +104,7 @@ func (e *explainer) QueryContext(ctx context.Context, query string, args ...any)
 		var id, parent, unused int
 		var detail string
 		err := rows.Scan(&id, &parent, &unused, &detail)
-		for _, table := range []string{"tasks", "events", "texts"} {
+		for _, table := range []string{"tasks", "events", "text_pages"} {
 			if strings.HasPrefix(detail, "SCAN "+table) || strings.HasPrefix(detail, "SEARCH "+table) {
 				e.plans = append(e.plans, detail)
 			}

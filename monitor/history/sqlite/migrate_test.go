@@ -13,6 +13,14 @@ import (
 
 // schema15 turns a new file into one of schema 15.
 const schema15 = `
+	DROP TABLE text_segments;
+	DROP TABLE text_pages;
+	DROP TABLE text_stale;
+	DROP TABLE unindexed;
+	DELETE FROM meta WHERE key = 'indexed';
+	ALTER TABLE tasks ADD COLUMN indexed INTEGER NOT NULL DEFAULT 0;
+	CREATE INDEX tasks_unindexed ON tasks (final, clock) WHERE indexed = 0;
+	CREATE VIRTUAL TABLE texts USING fts5(body, content='', contentless_delete=1, detail=none, tokenize='trigram');
 	DROP TABLE rollup_sums;
 	DROP TABLE workflows;
 	DROP TABLE marks;

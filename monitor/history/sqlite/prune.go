@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"os"
 	"strings"
 	"time"
@@ -13,10 +14,9 @@ import (
 )
 
 const (
-	pruneDuration    = 20 * time.Millisecond // target for a transaction
-	maxPruned        = 200                   // tasks in one transaction
-	metaDeletedTexts = "gone"                // key of the table meta: texts deleted since the text index was merged
-	maxLog           = 64 << 20              // bytes of write-ahead log before it is truncated
+	pruneDuration = 20 * time.Millisecond // target for a transaction
+	maxPruned     = 200                   // tasks in one transaction
+	maxLog        = 64 << 20              // bytes of write-ahead log before it is truncated
 )
 
 // pruner is one run of pruning.
@@ -30,7 +30,7 @@ type pruner struct {
 func (p *pruner) run(ctx context.Context) (err error) {
 	defer annotate(&err, "prune history")
 	for _, step := range []func(context.Context) error{
-		p.removeOld, p.thin, p.shrink, p.db.sweepFailures, p.removeCommands, p.removeMarks, p.freePages,
+		p.removeOld, p.thin, p.db.cleanSegments, p.shrink, p.db.sweepFailures, p.removeCommands, p.removeMarks, p.freePages,
 	} {
 		if err := step(ctx); err != nil {
 			return err
@@ -70,22 +70,15 @@ func (p *pruner) repeat(ctx context.Context, n, most int, f func(t *tx, n int) (
 // removeOld removes tasks that are older than their class allows.
 func (p *pruner) removeOld(ctx context.Context) error {
 	for _, c := range classes(p.db.rules) {
-		for removed, most := 1, 0; c.keep > 0 && removed >= most; {
-			tasks, err := number[int](ctx, p.db.read, `SELECT count(*) FROM tasks`)
-			if err != nil {
-				return err
-			}
-			most = mergeEvery(tasks)
-			removed, err = p.remove(ctx, most, func(t *tx, n int) (int, history.Pruned, error) {
-				return t.remove(`SELECT task, id, indexed, call, coalesce(name, 0), dup FROM tasks WHERE `+c.where+` AND `+c.end+` < ? ORDER BY `+c.end+` LIMIT ?`,
-					c.before(p.now), n)
-			})
-			if err == nil {
-				err = p.mergeTexts(ctx, mergeEvery(tasks))
-			}
-			if err != nil {
-				return err
-			}
+		if c.keep == 0 {
+			continue
+		}
+		_, err := p.remove(ctx, math.MaxInt, func(t *tx, n int) (int, history.Pruned, error) {
+			return t.remove(`SELECT task, id, call, coalesce(name, 0), dup FROM tasks WHERE `+c.where+` AND `+c.end+` < ? ORDER BY `+c.end+` LIMIT ?`,
+				c.before(p.now), n)
+		})
+		if err != nil {
+			return err
 		}
 	}
 	return nil
@@ -108,29 +101,25 @@ func (p *pruner) shrink(ctx context.Context) error {
 			return err
 		}
 		over := float64(usage.used()-share.bytes-sizeTarget(most)) / float64(usage.used()-share.bytes)
-		some := min(max(int(over*float64(share.others)), 1), mergeEvery(share.active+share.others))
+		some := min(max(int(over*float64(share.others)), 1), max((share.active+share.others)/5, 1000)) // what it takes is an estimate
 		removed, err := p.remove(ctx, some, func(t *tx, n int) (int, history.Pruned, error) {
 			var oldest []string
 			var args []any
 			for _, c := range classes(p.db.rules) {
-				oldest = append(oldest, `SELECT * FROM (SELECT task, id, indexed, call, coalesce(name, 0) AS name, dup, `+c.end+` AS e FROM tasks WHERE `+c.where+` ORDER BY e LIMIT ?)`)
+				oldest = append(oldest, `SELECT * FROM (SELECT task, id, call, coalesce(name, 0) AS name, dup, `+c.end+` AS e FROM tasks WHERE `+c.where+` ORDER BY e LIMIT ?)`)
 				args = append(args, n)
 			}
-			return t.remove(`SELECT task, id, indexed, call, name, dup FROM (`+strings.Join(oldest, ` UNION ALL `)+`) ORDER BY e LIMIT ?`, append(args, n)...)
+			return t.remove(`SELECT task, id, call, name, dup FROM (`+strings.Join(oldest, ` UNION ALL `)+`) ORDER BY e LIMIT ?`, append(args, n)...)
 		})
 		if err != nil || removed == 0 {
 			return err
 		}
-		if err := p.mergeTexts(ctx, 1); err != nil { // else the file does not shrink
+		if err := p.db.cleanSegments(ctx); err != nil { // else the file does not shrink
 			return err
 		}
 	}
 	return nil
 }
-
-// mergeEvery returns after how many removed tasks the text index is merged. A merge of an index that was mostly deleted
-// takes long, since FTS5 bounds it by what it writes.
-func mergeEvery(tasks int) int { return max(tasks/5, 1000) }
 
 // remove removes at most most tasks by calling f, which removes n.
 func (p *pruner) remove(ctx context.Context, most int, f func(t *tx, n int) (int, history.Pruned, error)) (removed int, err error) {
@@ -150,28 +139,22 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 	type row struct {
 		callRow
 
-		id      any
-		indexed bool
+		id any
 	}
 	var found []row
 	var pruned history.Pruned
 	err := eachRow(t.ctx, t, query, args, func(rows *sql.Rows) error {
 		var r row
-		err := rows.Scan(&r.task, &r.id, &r.indexed, &r.call, &r.name, &r.dup)
+		err := rows.Scan(&r.task, &r.id, &r.call, &r.name, &r.dup)
 		found, pruned.Tasks = append(found, r), append(pruned.Tasks, idText(r.id))
 		return err
 	})
 	if err != nil {
 		return 0, pruned, err
 	}
-	texts := 0
+	var tasks []int64
 	for _, r := range found {
-		if r.indexed {
-			texts++
-			if err := t.exec(`DELETE FROM texts WHERE rowid = ?`, r.task); err != nil {
-				return 0, pruned, err
-			}
-		}
+		tasks = append(tasks, r.task)
 		if err := t.exec(`DELETE FROM events WHERE task = ?`, r.task); err != nil {
 			return 0, pruned, err
 		}
@@ -190,11 +173,7 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 			return 0, pruned, err
 		}
 	}
-	if texts > 0 {
-		err = t.exec(`INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = value + excluded.value`,
-			metaDeletedTexts, texts)
-	}
-	return len(found), pruned, err
+	return len(found), pruned, t.textsRemoved(tasks)
 }
 
 // thin removes events that no execution shows from finished tasks that are old enough.
@@ -252,47 +231,6 @@ func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, hi
 	pruned.Events = len(compacted)
 	return did, pruned, t.exec(`INSERT INTO thinned (final, ended, task) VALUES (?, ?, ?)
 		ON CONFLICT DO UPDATE SET ended = excluded.ended, task = excluded.task`, final, end, task)
-}
-
-// mergeTexts frees the space of deleted texts in the text index, if there are at least least of them.
-func (p *pruner) mergeTexts(ctx context.Context, least int) error {
-	pruned, err := number[int](ctx, p.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaDeletedTexts)
-	if err != nil || pruned < least {
-		return err
-	}
-	const pages = 16
-	begun := false
-	err = p.repeat(ctx, pages, 8*pages, func(t *tx, n int) (int, history.Pruned, error) {
-		argument := n
-		if !begun { // a negative number starts a merge of the whole index
-			argument, begun = -n, true
-		}
-		did, err := t.merge(argument)
-		if did {
-			return n, history.Pruned{}, err
-		}
-		return 0, history.Pruned{}, err
-	})
-	if err != nil {
-		return err
-	}
-	return p.db.update(ctx, func(t *tx) error {
-		return t.exec(`UPDATE meta SET value = max(value - ?, 0) WHERE key = ?`, pruned, metaDeletedTexts)
-	})
-}
-
-// merge merges about so many pages of the text index and reports whether there was anything to merge, which FTS5 shows by
-// the number of its changes.
-func (t *tx) merge(pages int) (bool, error) {
-	var before, after int
-	if err := t.get(`SELECT total_changes()`, nil, &before); err != nil {
-		return false, err
-	}
-	if err := t.exec(`INSERT INTO texts (texts, rank) VALUES ('merge', ?)`, pages); err != nil {
-		return false, err
-	}
-	err := t.get(`SELECT total_changes()`, nil, &after)
-	return after-before >= 2, err
 }
 
 // freePages returns free pages to the file system, except 5 %, which will be filled again.

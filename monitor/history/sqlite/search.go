@@ -185,9 +185,13 @@ func (s *search) checked(ctx context.Context, rows []row) ([]row, error) {
 	// first of those count as matches, so that the text index is searched over a narrow range.
 	sorted := slices.Sorted(slices.Values(tasks))
 	low, high := sorted[len(sorted)/50], sorted[len(sorted)-1]
+	args, err := s.check.bind(ctx, s.q, low, high)
+	if err != nil {
+		return nil, err
+	}
 	// A join looks each row up as it comes; IN would make an index of the numbers first.
 	found, err := list[int64](ctx, s.q, "SELECT task FROM (SELECT value AS number FROM json_each(?)) CROSS JOIN tasks ON task = number WHERE "+s.check.sql,
-		append([]any{jsonArray(sorted)}, s.check.bind(low, high)...)...)
+		append([]any{jsonArray(sorted)}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("check tasks: %w", err)
 	}

@@ -102,7 +102,7 @@ func (s *search) fewest(ctx context.Context, plans []plan, compiled []condition,
 	for i := range plans {
 		p, most := &plans[i], fewest
 		whole := uncovered(compiled, p).sql == always.sql
-		if whole && counting && s.exact && p.match == "" {
+		if whole && counting && s.exact && p.match == nil {
 			p.size = most
 			return p, nil
 		}
@@ -125,7 +125,7 @@ func (s *search) fewest(ctx context.Context, plans []plan, compiled []condition,
 // measure counts the rows of a plan, up to most. A text plan finds at most limits.gather rows.
 func (s *search) measure(ctx context.Context, p *plan, most int) error {
 	p.size = 0
-	if p.match != "" {
+	if p.match != nil {
 		most = min(most, s.limits.gather+1)
 	}
 	for _, source := range p.sources {
@@ -139,12 +139,12 @@ func (s *search) measure(ctx context.Context, p *plan, most int) error {
 			break
 		}
 	}
-	if p.match == "" {
+	if p.match == nil {
 		return nil
 	}
 	if p.size < most {
 		var err error
-		p.tasks, err = list[int64](ctx, s.q, "SELECT rowid FROM texts WHERE texts MATCH ? LIMIT ?", p.match, most-p.size)
+		p.tasks, err = p.match.find(ctx, s.q, 0, math.MaxInt64, most-p.size)
 		if err != nil {
 			return fmt.Errorf("search texts: %w", err)
 		}

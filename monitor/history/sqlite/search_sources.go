@@ -27,8 +27,8 @@ func (s source) from() string {
 // plan finds all rows for which some conditions of a query hold, or more.
 type plan struct {
 	sources []source
-	match   string // FTS5 expression that finds further rows; empty if there is none
-	covers  []int  // conditions of the query that hold for all its rows
+	match   textMatch // finds further rows; nil if there is none
+	covers  []int     // conditions of the query that hold for all its rows
 
 	size  int     // rows, as far as they were counted
 	tasks []int64 // rows that match has found
@@ -36,12 +36,12 @@ type plan struct {
 
 // sorted reports whether the rows can be read by clock.
 func (p *plan) sorted() bool {
-	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted })
+	return p.match == nil && !slices.ContainsFunc(p.sources, func(s source) bool { return !s.sorted })
 }
 
 // ranged reports whether all sources are ranges of times.
 func (p *plan) ranged() bool {
-	return p.match == "" && !slices.ContainsFunc(p.sources, func(s source) bool { return s.column == "" })
+	return p.match == nil && !slices.ContainsFunc(p.sources, func(s source) bool { return s.column == "" })
 }
 
 // indexed reports whether each source is read from one index.
@@ -332,7 +332,7 @@ func stateFilter(e query.Expr) func(text string) bool {
 // textPlans returns the plans that search the text index.
 func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]plan, error) {
 	var plans []plan
-	all := plan{sources: []source{unindexedTexts()}}
+	var all plan
 	for i, e := range conditions {
 		t, ok := e.(query.Term)
 		if !ok || t.Field.Type() != query.Text {
@@ -344,28 +344,35 @@ func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]pl
 			return nil, err
 		case !ok:
 		case t.Field != query.Any:
-			if all.match != "" {
-				all.match += " AND "
-			}
-			all.match += "(" + match + ")"
+			all.match = append(all.match, match)
 			all.covers = append(all.covers, i)
 		default:
 			other, err := c.nameAndIDConditions(ctx, t)
 			if err != nil {
 				return nil, err
 			}
-			p := plan{match: match, sources: []source{unindexedTexts()}, covers: []int{i}}
+			p := plan{match: textMatch{match}, covers: []int{i}}
+			if p.sources, err = c.unindexedTexts(ctx); err != nil {
+				return nil, err
+			}
 			for _, o := range other {
 				p.sources = append(p.sources, source{where: o.sql, args: o.args})
 			}
 			plans = append(plans, p)
 		}
 	}
-	if all.match != "" {
+	if all.match != nil {
+		var err error
+		if all.sources, err = c.unindexedTexts(ctx); err != nil {
+			return nil, err
+		}
 		plans = append(plans, all)
 	}
 	return plans, nil
 }
 
-// unindexedTexts is the source of rows whose text is not in the text index yet.
-func unindexedTexts() source { return source{index: "tasks_unindexed", where: "indexed = 0"} }
+// unindexedTexts are the sources of rows whose text is not in the text index yet.
+func (c *compiler) unindexedTexts(ctx context.Context) ([]source, error) {
+	to, err := c.textsTo(ctx)
+	return []source{{where: "task > ?", args: []any{to}}, {where: "task IN (SELECT task FROM unindexed)"}}, err
+}

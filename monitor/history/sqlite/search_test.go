@@ -253,7 +253,7 @@ func explained(f query.Field) (index string, term query.Term) {
 		}
 		return index, query.Equal(f, text)
 	case query.Text:
-		return "texts VIRTUAL TABLE INDEX", query.Equal(f, "order")
+		return "text_pages USING INTEGER PRIMARY KEY", query.Equal(f, "order")
 	default:
 		return index, query.Between(f, 1, 5)
 	}

@@ -7,12 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/umbelhq/umbel/monitor/history/trigram"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
-
-// trigram is the length in characters of the tokens of the text index.
-const trigram = 3
 
 // searchable returns the text of a task as it is indexed, without its name.
 func searchable(t *state.Task) string {
@@ -31,10 +29,8 @@ func searchable(t *state.Task) string {
 	return fold(strings.Join(parts, "\n"))
 }
 
-// fold normalizes a text as package query compares texts, and removes zero bytes, at which FTS5 ends a text.
-func fold(s string) string {
-	return strings.ReplaceAll(strings.ToLower(strings.ToValidUTF8(s, "\ufffd")), "\x00", "")
-}
+// fold normalizes a text as package query compares texts.
+func fold(s string) string { return strings.ToLower(strings.ToValidUTF8(s, "\ufffd")) }
 
 const (
 	// maxAllTrigrams is how many are all looked for. Of more, it is the rareTrigrams that fewest of sampleTasks have.
@@ -47,9 +43,9 @@ const (
 	maxTrigrams = 60
 )
 
-// match returns the FTS5 expression for texts that may contain one of the values, false if there is none.
-func (c *compiler) match(ctx context.Context, values []query.Value) (string, bool, error) {
-	list := make([]string, len(values))
+// match returns, for each value, trigrams that are in all texts that contain it, false if there are none for one of them.
+func (c *compiler) match(ctx context.Context, values []query.Value) ([][]trigram.Gram, bool, error) {
+	list := make([][]trigram.Gram, len(values))
 	for i, v := range values {
 		parts := []string{v.Text}
 		if v.Match == query.Pattern {
@@ -60,33 +56,37 @@ func (c *compiler) match(ctx context.Context, values []query.Value) (string, boo
 			grams = appendTrigrams(grams, part)
 		}
 		if len(grams) == 0 {
-			return "", false, nil
+			return nil, false, nil
 		}
 		grams, err := c.rarest(ctx, grams)
 		if err != nil {
-			return "", false, err
+			return nil, false, err
 		}
-		for k, gram := range grams {
-			grams[k] = `"` + strings.ReplaceAll(gram, `"`, `""`) + `"`
+		for _, gram := range grams {
+			list[i] = trigram.Append(list[i], gram)
 		}
-		list[i] = "(" + strings.Join(grams, " AND ") + ")"
 	}
-	return strings.Join(list, " OR "), true, nil
+	return list, true, nil
+}
+
+// textsTo returns the greatest tasks.task that indexing has come to.
+func (c *compiler) textsTo(ctx context.Context) (int64, error) {
+	return number[int64](ctx, c.q, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaIndexed)
 }
 
 // appendTrigrams appends the trigrams of a text.
 func appendTrigrams(grams []string, text string) []string {
 	runes := []rune(fold(text))
-	for i := 0; i+trigram <= len(runes) && len(grams) < maxTrigrams; i++ {
-		if gram := string(runes[i : i+trigram]); !slices.Contains(grams, gram) {
+	for i := 0; i+trigram.Length <= len(runes) && len(grams) < maxTrigrams; i++ {
+		if gram := string(runes[i : i+trigram.Length]); !slices.Contains(grams, gram) {
 			grams = append(grams, gram)
 		}
 	}
 	return grams
 }
 
-// rarest returns the trigrams that are rarest in the newest tasks. FTS5 reads the list of each trigram it is asked for, and
-// common ones make it slow without selecting anything.
+// rarest returns the trigrams that are rarest in the newest tasks. A page is read for each trigram that is looked for, and common
+// ones select nothing.
 func (c *compiler) rarest(ctx context.Context, grams []string) ([]string, error) {
 	if len(grams) <= maxAllTrigrams {
 		return grams, nil
@@ -131,19 +131,79 @@ func (c *compiler) takeSample(ctx context.Context) error {
 	return wrap("sample texts", err)
 }
 
+// textMatch is what trigrams can tell of a text: of each part of it one alternative, of which all are there.
+type textMatch [][][]trigram.Gram
+
+// find returns tasks, from first to last, of which the text may match, at most limit, the newest blocks first. Tasks that are not
+// indexed are not among them.
+func (m textMatch) find(ctx context.Context, q queryer, first, last int64, limit int) (tasks []int64, err error) {
+	found, err := segments(ctx, q, `block BETWEEN ? AND ? ORDER BY block DESC`, first/trigram.Documents, last/trigram.Documents)
+	for i := 0; i < len(found) && len(tasks) < limit && err == nil; {
+		block := found[i].block
+		var all trigram.Set
+		for ; i < len(found) && found[i].block == block && err == nil; i++ {
+			var s *trigram.Set
+			if s, err = m.search(found[i].Reader); s != nil {
+				all.Or(s)
+			}
+		}
+		for _, doc := range all.Documents() {
+			if task := block*trigram.Documents + int64(doc); task >= first && task <= last {
+				tasks = append(tasks, task)
+			}
+		}
+	}
+	return tasks[:min(len(tasks), limit)], err
+}
+
+// search returns the documents of a segment that may match, nil if there are none.
+func (m textMatch) search(r *trigram.Reader) (found *trigram.Set, err error) {
+	for i, alternatives := range m {
+		var some *trigram.Set
+		for _, grams := range alternatives {
+			s, err := searchAll(r, grams)
+			switch {
+			case err != nil:
+				return nil, err
+			case some == nil:
+				some = s
+			case s != nil:
+				some.Or(s)
+			}
+		}
+		if some == nil || i > 0 && !some.And(found) {
+			return nil, nil //nolint:nilnil // no documents
+		}
+		found = some
+	}
+	return found, nil
+}
+
+// searchAll returns the documents of a segment that may have all of some trigrams, nil if there are none.
+func searchAll(r *trigram.Reader, grams []trigram.Gram) (found *trigram.Set, err error) {
+	for i, gram := range grams {
+		s, err := r.Find(gram)
+		if s == nil || err != nil || i > 0 && !s.And(found) {
+			return nil, err
+		}
+		found = s
+	}
+	return found, nil
+}
+
 // textCondition compiles a term on texts. Rows that are not indexed yet may match.
 func (c *compiler) textCondition(ctx context.Context, t query.Term) (condition, error) {
 	match, ok, err := c.match(ctx, t.Values)
 	if !ok || err != nil {
 		return undecided, err
 	}
+	to, err := c.textsTo(ctx)
+	if err != nil {
+		return condition{}, err
+	}
 	list := []condition{
-		{sql: "indexed = 0"},
-		{sql: "task < ?", args: []any{lowTask{}}},
-		{
-			sql:  "task IN (SELECT rowid FROM texts WHERE texts MATCH ? AND rowid BETWEEN ? AND ?)",
-			args: []any{match, lowTask{}, highTask{}},
-		},
+		{sql: "task > ? OR task IN (SELECT task FROM unindexed)", args: []any{to}},
+		{sql: "task < ? OR task IN (SELECT value FROM json_each(?))", args: []any{lowTask{}, textMatch{match}}},
 	}
 	if t.Field == query.Any {
 		other, err := c.nameAndIDConditions(ctx, t)

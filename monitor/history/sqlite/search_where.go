@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -25,11 +26,9 @@ type condition struct {
 	exact bool
 }
 
-// lowTask and highTask are placeholders, among arguments, for the range of tasks.task to search in the text index.
-type (
-	lowTask  struct{}
-	highTask struct{}
-)
+// lowTask is a placeholder, among arguments, for the first tasks.task to look for in the text index. A textMatch stands for the
+// tasks that it finds, as a JSON array.
+type lowTask struct{}
 
 var (
 	always    = condition{sql: "TRUE", exact: true}  //nolint:gochecknoglobals // a constant
@@ -59,18 +58,22 @@ func join(operator string, list []condition) condition {
 	return joined
 }
 
-// bind returns the arguments with low and high for their placeholders.
-func (c condition) bind(low, high int64) []any {
+// bind returns the arguments with values for their placeholders, of tasks from low to high.
+func (c condition) bind(ctx context.Context, q queryer, low, high int64) ([]any, error) {
 	args := slices.Clone(c.args)
 	for i, a := range args {
-		switch a.(type) {
+		switch a := a.(type) {
 		case lowTask:
 			args[i] = low
-		case highTask:
-			args[i] = high
+		case textMatch:
+			tasks, err := a.find(ctx, q, low, high, math.MaxInt)
+			if err != nil {
+				return nil, fmt.Errorf("search texts: %w", err)
+			}
+			args[i] = jsonArray(tasks)
 		}
 	}
-	return args
+	return args, nil
 }
 
 // texts reports whether the condition searches the text index.

@@ -48,6 +48,8 @@ type DB struct {
 	notices []string // for Health, since Open
 	changes int64    // total_changes of the connection that writes; guarded by writer
 
+	indexing int64 // greatest tasks.task that may be being indexed; guarded by writer
+
 	uncounted bool // no workflows are counted: in a benchmark, to compare with
 
 	failures     failureCache

@@ -21,6 +21,7 @@ type tx struct {
 
 	tally     tally
 	workflows workflowChanges
+	textsTo   *int64   // what indexedTo returns, nil until that was looked up
 	publishes *bool    // whether the outbox has published tasks, nil until that was looked up
 	committed []func() // called after the commit, before another transaction begins
 }

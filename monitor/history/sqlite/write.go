@@ -144,6 +144,9 @@ func (t *tx) task(s *history.Task) (known []byte, err error) {
 	if err := t.rename(p.task, formerNames(&s.View)); err != nil {
 		return nil, err
 	}
+	if err := t.textChanged(p.task, class(s.View.State), s.View.Stamp.Clock); err != nil {
+		return nil, err
+	}
 	return nil, t.exec(`INSERT INTO events (task, body) VALUES (?, ?)`, p.task, s.Events)
 }
 
@@ -161,8 +164,8 @@ func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
 		return false, err
 	}
 	p, err := t.prepare(call, &old.callRow)
-	if err == nil && old.indexed {
-		err = t.exec(`DELETE FROM texts WHERE rowid = ?`, old.task)
+	if err == nil {
+		err = t.textChanged(old.task, class(s.View.State), s.View.Stamp.Clock)
 	}
 	if err == nil {
 		err = t.exec(updateTask, append(columns, p.call, p.dup, old.task)...)
@@ -187,13 +190,11 @@ func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
 type storedRow struct {
 	callRow
 	workflowRow
-
-	indexed bool
 }
 
 func (t *tx) stored(id any) (old storedRow, err error) {
-	err = t.each(`SELECT `+callColumns+`, indexed, `+workflowColumns+` FROM tasks WHERE id = ?`, []any{id}, func(rows *sql.Rows) (err error) {
-		old.callRow, err = t.scanCall(rows, append([]any{&old.indexed}, old.into()...)...)
+	err = t.each(`SELECT `+callColumns+`, `+workflowColumns+` FROM tasks WHERE id = ?`, []any{id}, func(rows *sql.Rows) (err error) {
+		old.callRow, err = t.scanCall(rows, old.into()...)
 		return err
 	})
 	if err == nil && old.task == 0 {
@@ -206,11 +207,11 @@ func (t *tx) stored(id any) (old storedRow, err error) {
 const (
 	taskColumns = `clock, micros, origin, state, final, name, worker, queue, client, exchange, routing_key, root, parent,
 		sent, received, started, finished, updated, eta, expires, wait, run, retries, flags, lost, failure, last_receipt, first_receipt, block, call, dup`
-	insertTask = `INSERT INTO tasks (` + taskColumns + `, id, indexed)
-		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)
+	insertTask = `INSERT INTO tasks (` + taskColumns + `, id)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 		ON CONFLICT (id) DO NOTHING`
-	updateTask = `UPDATE tasks SET (` + taskColumns + `, indexed)
-		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, last_receipt), ?, ?, ?, ?, 0) WHERE task = ?`
+	updateTask = `UPDATE tasks SET (` + taskColumns + `)
+		= (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, coalesce(?, last_receipt), ?, ?, ?, ?) WHERE task = ?`
 )
 
 // nameColumn is the place of name in taskColumns.
