@@ -140,13 +140,13 @@ type group struct {
 	target float64 // of the 95th percentile, 0 for none
 }
 
-// of returns the figures of a group in a report by name, the worst first.
+// of returns the figures of a group in a report by name, the greatest median first.
 func (g group) of(r report) (names []string) {
 	for name, f := range r {
 		if f.Group == g.name {
 			names = append(names, name)
 		}
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(r[b].P95, r[a].P95), cmp.Compare(a, b)) })
+	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(r[b].P50, r[a].P50), cmp.Compare(a, b)) })
 	return names
 }

@@ -12,10 +12,10 @@ import (
 // Sizes of the drawing, in pixels.
 const (
 	columns     = 3
-	panelWidth  = 280
+	panelWidth  = 290
 	panelHeight = 190
 	left        = 16 // of what is drawn in a panel
-	right       = 84 // for the label of the last figure
+	right       = 94 // for the label of the last figure
 	top         = 58
 	bottom      = 30
 )
@@ -36,8 +36,8 @@ text { font: 12px system-ui, sans-serif; fill: #57606a }
 </style>
 `
 
-// draw draws a panel for each group: the 95th percentile of each of its figures by the number of tasks, and what takes longest with
-// most tasks in color.
+// draw draws a panel for each group: the median of each of its figures by the number of tasks, and what takes longest with most tasks
+// in color, labelled with its 95th percentile too.
 func draw(measured map[int]report) string {
 	sizes := slices.Sorted(maps.Keys(measured))
 	var panels []string
@@ -69,7 +69,7 @@ func panel(g group, sizes []int, measured map[int]report) string {
 	highest := 0.
 	for _, n := range sizes {
 		for _, name := range names {
-			highest = max(highest, measured[n][name].P95)
+			highest = max(highest, measured[n][name].P50)
 		}
 	}
 	if g.target > highest && g.target <= 2*highest {
@@ -102,18 +102,18 @@ func panel(g group, sizes []int, measured map[int]report) string {
 				if path.Len() == 0 {
 					command = "M"
 				}
-				fmt.Fprintf(&path, "%s%.1f %.1f", command, a.x(n), a.y(f.P95))
+				fmt.Fprintf(&path, "%s%.1f %.1f", command, a.x(n), a.y(f.P50))
 			}
 		}
 		fmt.Fprintf(&b, `<path class="%s" d="%s"/>`+"\n", class, path.String())
 	}
 	for _, n := range sizes {
 		if f, ok := measured[n][names[0]]; ok {
-			fmt.Fprintf(&b, `<circle class="dot" cx="%.1f" cy="%.1f" r="3"/>`, a.x(n), a.y(f.P95))
+			fmt.Fprintf(&b, `<circle class="dot" cx="%.1f" cy="%.1f" r="3"/>`, a.x(n), a.y(f.P50))
 		}
 		fmt.Fprintf(&b, `<text x="%.1f" y="%d" text-anchor="middle">%d M</text>`+"\n", a.x(n), panelHeight-10, n)
 	}
-	fmt.Fprintf(&b, `<text x="%d" y="%.1f">%s</text>`+"\n", panelWidth-right+6, a.y(worst.P95)+4, amount(worst.P95, worst.Unit))
+	fmt.Fprintf(&b, `<text x="%d" y="%.1f">%s</text>`+"\n", panelWidth-right+6, a.y(worst.P50)+4, both(worst))
 	return b.String()
 }
 

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// table is what was measured, as a table of Markdown: of each group what takes longest, then everything.
+// table is what was measured, as a table of Markdown: by group, what takes longest first: median and 95th percentile.
 func table(measured map[int]report) string {
 	sizes := slices.Sorted(maps.Keys(measured))
 	if len(sizes) == 0 {
@@ -33,17 +33,22 @@ func table(measured map[int]report) string {
 		for _, name := range g.of(last) {
 			line(g.name, name, func(r report) string {
 				f, ok := r[name]
-				switch {
-				case !ok:
+				if !ok {
 					return ""
-				case f.P50 == f.P95:
-					return amount(f.P50, f.Unit)
 				}
-				return amount(f.P50, "") + " / " + amount(f.P95, f.Unit)
+				return both(f)
 			})
 		}
 	}
 	return b.String()
+}
+
+// both writes the median and the 95th percentile of a figure.
+func both(f figure) string {
+	if f.P50 == f.P95 {
+		return amount(f.P50, f.Unit)
+	}
+	return strings.TrimSuffix(amount(f.P50, ""), " ms") + " / " + amount(f.P95, f.Unit)
 }
 
 // amount writes a figure with two or three digits.
