@@ -39,9 +39,7 @@ func Build(ctx context.Context, dir string, n Tasks, progress func(what string, 
 		if err := w.write(ctx); err != nil {
 			return err
 		}
-		if w.next%(10*batch) == 0 {
-			progress("written", w.next)
-		}
+		progress("written", w.next)
 	}
 	if err := d.IndexAll(ctx, func(indexed int) { progress("indexed", indexed) }); err != nil {
 		return err
