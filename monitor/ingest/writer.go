@@ -16,8 +16,9 @@ const (
 	writePause = 250 * time.Millisecond // between transactions while little is pending
 	writeMuch  = 1_000                  // events, messages or tasks that end the pause
 	writeTime  = 40 * time.Millisecond  // target for one transaction
+	burstTime  = 150 * time.Millisecond // the same while many tasks wait: a task costs less in a larger transaction
 	minChunk   = 50                     // tasks saved by one transaction
-	maxChunk   = 5_000
+	maxChunk   = 10_000
 
 	checkpointPause = 5 * time.Second
 	checkpointBytes = 32 << 20 // of journal, if reached earlier
@@ -277,7 +278,7 @@ func (w *writer) write(ctx context.Context, j *job) bool {
 			return false
 		}
 		took := w.in.now().Sub(start)
-		w.adjustChunk(took, len(j.batch.Tasks))
+		w.adjustChunk(took, len(j.batch.Tasks), j.neededUntil-w.savedTasks)
 		w.observe(j, took)
 	}
 	w.succeed(j, written)
@@ -304,12 +305,16 @@ func (w *writer) observe(j *job, took time.Duration) {
 	w.in.recorder.ObserveWrite(took, lag)
 }
 
-// adjustChunk sets how many tasks the next transaction saves, by how long one of n took.
-func (w *writer) adjustChunk(took time.Duration, n int) {
+// adjustChunk sets how many tasks the next transaction saves, by how long one of n took while so many waited.
+func (w *writer) adjustChunk(took time.Duration, n, waiting int) {
+	target := writeTime
+	if waiting > UnsavedTarget/2 {
+		target = burstTime
+	}
 	switch {
-	case took > 2*writeTime:
+	case took > 2*target:
 		w.chunk = max(w.chunk/2, minChunk)
-	case took < writeTime && n == w.chunk:
+	case took < target && n == w.chunk:
 		w.chunk = min(w.chunk+w.chunk/4, maxChunk)
 	}
 }

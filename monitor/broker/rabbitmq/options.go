@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	prefetch           = 2048 // unacknowledged events that the broker sends ahead
+	prefetch           = 8192 // unacknowledged events that the broker sends ahead
 	defaultMaxLength   = 1_000_000
 	defaultExpires     = 24 * time.Hour
 	minExpires         = time.Second
