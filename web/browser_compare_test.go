@@ -51,12 +51,12 @@ func similarRuns(t *testing.T, b context.Context) {
 	tb.want(`document.querySelectorAll("#task-similar .plot a").length`, 21.0)
 	tb.want(`document.querySelectorAll("#task-similar .plot a .ring").length`, 1.0)
 	tb.eval(`document.querySelector("#task-similar").scrollIntoView()`)
-	tb.click(`#task-similar .plot a[href="/tasks/task-00"] .hit`)
+	tb.click(`#task-similar .plot a[href="/tasks/task-00"]`)
 	tb.until(`location.pathname === "/tasks/task-00" && ` + live)
 	tb.eval(`void location.assign("/tasks/odd%2Fone/compare?with=task-27")`)
 	tb.until(`location.search === "?with=task-27" && ` + live)
 	tb.eval(`document.querySelector("#task-similar").scrollIntoView()`)
-	tb.click(`#task-similar .plot a[href$="with=task-00"] .hit`)
+	tb.click(`#task-similar .plot a[href$="with=task-00"]`)
 	tb.until(`location.search === "?with=task-00" && ` + live)
 }
 

@@ -66,6 +66,7 @@ func TestARestartBringsBackWhatWasThere(t *testing.T) {
 	if got := clockOf(second); got < clock {
 		t.Errorf("clock = %d, want at least %d", got, clock)
 	}
+	await(t, second, "the rest of memory", func() bool { return !second.Health().Restoring })
 	held := 0
 	second.View(func(c state.View) { held = c.Counts().Tasks })
 	if len(before) <= held || held < 20 {
