@@ -6,6 +6,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/umbelhq/umbel/internal/truncate"
+	"github.com/umbelhq/umbel/internal/uuidtext"
 )
 
 // An entry of the text log holds the long fields of one event: the present fields of inEntry and the null ones among them
@@ -102,7 +103,7 @@ func (r *entryReader) form(b *byteReader[[]byte], u uint64) []byte {
 		return b.take(u / textForms)
 	case textUUID:
 		k := b.take(16)
-		r.uuid = taskKey(k).dashed()
+		r.uuid = uuidtext.Format([16]byte(k))
 		return r.uuid[:]
 	default:
 		return nil

@@ -3,12 +3,12 @@ package longhistory
 
 import (
 	"encoding/binary"
-	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/uuidtext"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -36,8 +36,8 @@ func (Tasks) ID(i int) string {
 	rng := rand.New(rand.NewPCG(uint64(i), 3))
 	binary.LittleEndian.PutUint64(b[:], rng.Uint64())
 	binary.LittleEndian.PutUint64(b[8:], rng.Uint64())
-	s := hex.EncodeToString(b[:])
-	return s[:8] + "-" + s[8:12] + "-" + s[12:16] + "-" + s[16:20] + "-" + s[20:]
+	text := uuidtext.Format(b)
+	return string(text[:])
 }
 
 // Order is a number in the arguments of task i, which only tasks of the same call have.

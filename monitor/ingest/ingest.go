@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -160,7 +159,8 @@ func New(o Options) (*Ingester, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	in := &Ingester{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, restoreFirst: restoreFirst, maxWaiting: maxWaiting, notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader, redactor: o.Redactor, ended: o.Ended,
+		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, restoreFirst: restoreFirst, maxWaiting: maxWaiting,
+		notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader, redactor: o.Redactor, ended: o.Ended,
 		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), discovery: discovery{wake: make(chan struct{}, 1)},
 		recorder: metrics.New(metrics.Options{RuntimeBuckets: o.Metrics.RuntimeBuckets}), purgeAfter: o.Metrics.PurgeOfflineWorkers,
@@ -427,50 +427,6 @@ func (in *Ingester) Changed() <-chan struct{} {
 	in.mu.RLock()
 	defer in.mu.RUnlock()
 	return in.changed
-}
-
-// Health reports the state of the broker connection, of writing, and of the events received.
-func (in *Ingester) Health() Health {
-	in.mu.RLock()
-	h := Health{Messages: in.messages, Events: in.events, Rejected: in.rejected(), Latency: in.latency}
-	waiting, unsaved, full := in.pending.events+in.pending.writingEvents, in.cluster.Unsaved(), in.full()
-	missed := in.missed.tasks
-	h.MissingStarted, h.Gaps = in.lost.Missing(), in.lost.Gaps()
-	h.Gossip = in.heard
-	h.Watermark, h.LateEvents = in.watermark, in.cluster.LateEvents()
-	h.Memory = in.memory
-	in.mu.RUnlock()
-	kept := in.store.Health()
-	in.healthMu.Lock()
-	defer in.healthMu.Unlock()
-	h.Broker, h.Store, h.Ready, h.Notices = in.brokerHealth, in.storeHealth, in.ready, in.notices
-	h.Restoring = h.Ready && in.restoring.Load()
-	h.Store.ActiveBytes, h.Store.Oversized = kept.ActiveBytes, kept.OverMaxSize
-	h.Broker.Loss = in.outages.loss()
-	h.Broker.Loss.MissedTasks = missed
-	h.Store.PendingEvents, h.Store.UnsavedTasks, h.Store.Backpressure = waiting, unsaved, full
-	return h
-}
-
-// Causes of Health.Rejected beside those of package celery.
-const (
-	CauseSymbols = "too_many_names"  // a new task, node or state name beyond the bound, shown as (other)
-	CauseEvents  = "too_many_events" // a task with more events than are kept of one
-)
-
-func (in *Ingester) rejected() map[string]uint64 {
-	causes := maps.Clone(in.decoder.Rejected())
-	if causes == nil {
-		causes = make(map[string]uint64)
-	}
-	symbols, events := in.cluster.Capped()
-	if symbols > 0 {
-		causes[CauseSymbols] = symbols
-	}
-	if events > 0 {
-		causes[CauseEvents] = events
-	}
-	return causes
 }
 
 // Restored reports whether the state of the last process has been restored.

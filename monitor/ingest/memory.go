@@ -2,7 +2,6 @@ package ingest
 
 import (
 	"math"
-	"runtime/debug"
 	"runtime/metrics"
 
 	"github.com/umbelhq/umbel/state"
@@ -86,9 +85,10 @@ func readMemory() memoryUsage {
 		{Name: "/memory/classes/heap/objects:bytes"},
 		{Name: "/memory/classes/heap/free:bytes"},
 		{Name: "/memory/classes/heap/unused:bytes"},
+		{Name: "/gc/gomemlimit:bytes"},
 	}
 	metrics.Read(samples)
 	v := func(i int) int64 { return int64(samples[i].Value.Uint64()) }
 	program := v(2) - v(3)
-	return memoryUsage{limit: debug.SetMemoryLimit(-1), live: v(0), cycles: samples[1].Value.Uint64(), beside: program - v(4) - v(5) - v(6)}
+	return memoryUsage{limit: v(7), live: v(0), cycles: samples[1].Value.Uint64(), beside: program - v(4) - v(5) - v(6)}
 }

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"math"
 	"strings"
 	"testing"
 
@@ -14,15 +13,7 @@ import (
 func (d *DB) Index(ctx context.Context) error { return d.IndexInSteps(ctx, maxIndexed) }
 
 // IndexInSteps indexes the texts of all tasks, n in each transaction.
-func (d *DB) IndexInSteps(ctx context.Context, n int) error {
-	x := &indexer{db: d}
-	for {
-		n, err := x.some(ctx, n, math.MaxInt64)
-		if n == 0 || err != nil {
-			return err
-		}
-	}
-}
+func (d *DB) IndexInSteps(ctx context.Context, n int) error { return d.indexAll(ctx, n, func(int) {}) }
 
 // Indexed returns how many tasks have their text in the index.
 func (d *DB) Indexed(t *testing.T) int {

@@ -71,7 +71,7 @@ func (c *compiler) match(ctx context.Context, values []query.Value) ([][]trigram
 
 // textsTo returns the greatest tasks.task that indexing has come to.
 func (c *compiler) textsTo(ctx context.Context) (int64, error) {
-	return number[int64](ctx, c.q, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaIndexed)
+	return number[int64](ctx, c.q, `SELECT `+indexedTo)
 }
 
 // appendTrigrams appends the trigrams of a text.

@@ -2,7 +2,8 @@ package sqlite
 
 import (
 	"context"
-	"encoding/hex"
+
+	"github.com/umbelhq/umbel/internal/uuidtext"
 )
 
 // Task returns the events of a task as they were saved.
@@ -26,34 +27,10 @@ func (d *DB) Children(ctx context.Context, id string, limit int) (ids []string, 
 
 // idValue returns an id as it is stored: 16 bytes for a UUID in Python's form, else its text.
 func idValue(id string) any {
-	if len(id) != 36 || id[8] != '-' || id[13] != '-' || id[18] != '-' || id[23] != '-' {
-		return id
+	if b, ok := uuidtext.Parse(id); ok {
+		return b[:]
 	}
-	key := make([]byte, 0, 16)
-	for i := 0; i < len(id); {
-		if id[i] == '-' {
-			i++
-		}
-		high, low := nibble(id[i]), nibble(id[i+1])
-		if high > 15 || low > 15 {
-			return id
-		}
-		key = append(key, high<<4|low)
-		i += 2
-	}
-	return key
-}
-
-// nibble returns the value of a lower-case hexadecimal digit, more than 15 if it is none.
-func nibble(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
-	default:
-		return 0xff
-	}
+	return id
 }
 
 // idText returns the id that idValue has encoded.
@@ -65,14 +42,8 @@ func idText(key any) string {
 		if len(k) != 16 {
 			return ""
 		}
-		b := make([]byte, 0, 36)
-		for i, end := range [...]int{4, 6, 8, 10, 16} {
-			if i > 0 {
-				b = append(b, '-')
-			}
-			b = hex.AppendEncode(b, k[[...]int{0, 4, 6, 8, 10}[i]:end])
-		}
-		return string(b)
+		b := uuidtext.Format([16]byte(k))
+		return string(b[:])
 	default:
 		return ""
 	}

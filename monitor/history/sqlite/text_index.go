@@ -4,8 +4,7 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
-	"errors"
-	"log/slog"
+	"math"
 	"slices"
 	"time"
 
@@ -24,6 +23,9 @@ const (
 
 // metaIndexed is the key of the table meta for the greatest tasks.task that indexing has come to.
 const metaIndexed = "indexed"
+
+// indexedTo is the greatest tasks.task that indexing has come to, in SQL.
+const indexedTo = `coalesce((SELECT value FROM meta WHERE key = '` + metaIndexed + `'), 0)`
 
 // indexer adds texts to the text index. Finished tasks come first, since the text of active ones changes soon.
 type indexer struct {
@@ -60,6 +62,24 @@ func (d *DB) indexLoop(ctx context.Context) error {
 	}
 }
 
+// IndexAll indexes the texts of all tasks without pauses, which Run does beside everything else. After each step it tells how many
+// it has indexed.
+func (d *DB) IndexAll(ctx context.Context, progress func(indexed int)) error {
+	return d.indexAll(ctx, maxIndexed, progress)
+}
+
+// indexAll is IndexAll in steps of at most n tasks.
+func (d *DB) indexAll(ctx context.Context, n int, progress func(indexed int)) error {
+	x := &indexer{db: d}
+	for indexed := 0; ; progress(indexed) {
+		done, err := x.some(ctx, n, math.MaxInt64)
+		if done == 0 || err != nil {
+			return err
+		}
+		indexed += done
+	}
+}
+
 // step indexes some texts if that is due, and reports whether there may be more.
 func (x *indexer) step(ctx context.Context, now time.Time) (more bool, err error) {
 	d := x.db
@@ -89,7 +109,7 @@ func (x *indexer) step(ctx context.Context, now time.Time) (more bool, err error
 // waiting returns about how many tasks are not indexed.
 func (x *indexer) waiting(ctx context.Context) (int64, error) {
 	return number[int64](ctx, x.db.read, `SELECT (SELECT count(*) FROM unindexed)
-		+ max(coalesce((SELECT max(task) FROM tasks), 0) - coalesce((SELECT value FROM meta WHERE key = ?), 0), 0)`, metaIndexed)
+		+ max(coalesce((SELECT max(task) FROM tasks), 0) - `+indexedTo+`, 0)`)
 }
 
 // some indexes at most n tasks: finished ones, then active ones whose clock is not above stable. It reads them before it waits for
@@ -97,7 +117,7 @@ func (x *indexer) waiting(ctx context.Context) (int64, error) {
 func (x *indexer) some(ctx context.Context, n int, stable int64) (done int, err error) {
 	defer annotate(&err, "index texts")
 	d := x.db
-	b := textBatch{reader: &x.reader, log: d.log}
+	b := textBatch{indexer: x}
 	err = d.update(ctx, func(t *tx) (err error) {
 		if b.begin, err = t.indexedTo(); err != nil {
 			return err
@@ -121,8 +141,8 @@ func (x *indexer) some(ctx context.Context, n int, stable int64) (done int, err 
 
 // textBatch is what one transaction adds to the text index.
 type textBatch struct {
-	reader           *state.Reader
-	log              *slog.Logger
+	*indexer
+
 	begin, last, end int64      // the tasks that can be indexed for the first time are between begin and last; end is the last that is
 	done             int        // tasks that were looked at
 	again            []taskText // that are in unindexed
@@ -175,7 +195,7 @@ func (b *textBatch) list(ctx context.Context, q queryer, query string, args ...a
 		}
 		view, err := b.reader.Task(idText(id), events)
 		if err != nil {
-			b.log.Warn("text of a task is unreadable", "id", idText(id), "error", err)
+			b.db.log.Warn("text of a task is unreadable", "id", idText(id), "error", err)
 		}
 		v.text = searchable(&view)
 		found = append(found, v)
@@ -187,7 +207,6 @@ func (b *textBatch) list(ctx context.Context, q queryer, query string, args ...a
 // blockSegment is a segment of a block.
 type blockSegment struct {
 	block int64
-	tasks int
 	trigram.Segment
 }
 
@@ -200,7 +219,7 @@ func (b *textBatch) segments() (list []blockSegment) {
 		builder.Add(uint16(v.task%trigram.Documents), v.text)
 		block := v.task / trigram.Documents
 		if i == len(texts)-1 || texts[i+1].task/trigram.Documents != block {
-			list = append(list, blockSegment{block, builder.Len(), builder.Segment()})
+			list = append(list, blockSegment{block, builder.Segment()})
 		}
 	}
 	return list
@@ -232,8 +251,7 @@ func (b *textBatch) write(t *tx, segments []blockSegment) error {
 // indexedTo returns the greatest tasks.task that indexing has come to.
 func (t *tx) indexedTo() (to int64, err error) {
 	if t.textsTo == nil {
-		err := t.get(`SELECT value FROM meta WHERE key = ?`, []any{metaIndexed}, &to)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
+		if err := t.get(`SELECT `+indexedTo, nil, &to); err != nil {
 			return 0, err
 		}
 		t.textsTo = &to

@@ -13,7 +13,7 @@ import (
 const segmentPages = 1 << 16
 
 func (t *tx) addSegment(s blockSegment) error {
-	segment, err := t.insert(`INSERT INTO text_segments (block, tasks, head) VALUES (?, ?, ?)`, s.block, s.tasks, s.Head)
+	segment, err := t.insert(`INSERT INTO text_segments (block, tasks, head) VALUES (?, ?, ?)`, s.block, s.Documents, s.Head)
 	for i := 0; i < len(s.Pages) && err == nil; i++ {
 		err = t.exec(`INSERT INTO text_pages (page, body) VALUES (?, ?)`, segment*segmentPages+int64(i), s.Pages[i])
 	}
@@ -167,11 +167,6 @@ func (d *DB) rewriteSegments(ctx context.Context, block int64, numbers []int64, 
 	if err != nil {
 		return err
 	}
-	whole, err := trigram.Open(merged.Head, nil)
-	if err != nil {
-		return err
-	}
-	tasks := whole.Documents().Len()
 	err = d.update(ctx, func(t *tx) error {
 		for _, number := range numbers {
 			n, err := t.change(`DELETE FROM text_segments WHERE segment = ?`, number)
@@ -185,10 +180,10 @@ func (d *DB) rewriteSegments(ctx context.Context, block int64, numbers []int64, 
 				return err
 			}
 		}
-		if tasks == 0 {
+		if merged.Documents == 0 {
 			return nil
 		}
-		return t.addSegment(blockSegment{block, tasks, merged})
+		return t.addSegment(blockSegment{block, merged})
 	})
 	if errors.Is(err, errSegmentsChanged) {
 		return nil

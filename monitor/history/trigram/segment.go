@@ -13,8 +13,9 @@ const pageSize = 16 << 10
 // Segment is an encoded, immutable set of documents with their trigrams. Head says which documents it has and where each page
 // begins; pages have the trigrams in order, each with its documents.
 type Segment struct {
-	Head  []byte
-	Pages [][]byte
+	Documents int // how many
+	Head      []byte
+	Pages     [][]byte
 }
 
 // ErrDamaged is returned for a segment that cannot be decoded.
@@ -116,7 +117,7 @@ func (w *segmentWriter) segment() Segment {
 	for _, gram := range w.starts {
 		head, last = binary.AppendUvarint(head, uint64(gram-last)), gram
 	}
-	return Segment{Head: head, Pages: w.pages}
+	return Segment{len(w.docs), head, w.pages}
 }
 
 // Reader reads a segment. It is not safe for concurrent use.

@@ -105,9 +105,6 @@ func (b *Builder) Add(doc uint16, text string) {
 	}
 }
 
-// Len returns how many documents were added.
-func (b *Builder) Len() int { return len(b.docs) }
-
 // Segment returns a segment of what was added, and empties the builder.
 func (b *Builder) Segment() Segment {
 	w := newWriter(b.docs)
