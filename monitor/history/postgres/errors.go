@@ -1,0 +1,109 @@
+package postgres
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+var (
+	errReadOnly = errors.New("opened for reading only")
+	errClosed   = errors.New("closed")
+)
+
+// SQLSTATEs.
+const (
+	stateCanceled      = "57014"
+	stateDiskFull      = "53100"
+	stateTooMany       = "53300"
+	stateReadOnly      = "25006"
+	stateNoRights      = "42501"
+	stateNoDatabase    = "3D000"
+	stateNoSchema      = "3F000"
+	stateNoTable       = "42P01"
+	stateNoColumn      = "42703"
+	classAuthorization = "28"
+	classConnection    = "08"
+	classResources     = "53"
+	classShutdown      = "57P"
+)
+
+// explain adds to an error of PostgreSQL what it means and what to do about it. It keeps passwords out: pgx puts none into its
+// errors.
+func explain(err error) error {
+	if err == nil || errors.Is(err, errTaken) {
+		return err
+	}
+	if server, ok := errors.AsType[*pgconn.PgError](err); ok {
+		if hint := hintOf(server.Code); hint != "" {
+			return fmt.Errorf("%s (%s, SQLSTATE %s)", hint, server.Message, server.Code)
+		}
+		return err
+	}
+	away := errors.Is(err, net.ErrClosed) || pgconn.Timeout(err) && !errors.Is(err, context.Canceled)
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		away = true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		away = true
+	}
+	if away || strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "conn closed") {
+		return fmt.Errorf("PostgreSQL cannot be reached: check that it runs and that Umbel may connect to it (%w)", err)
+	}
+	return err
+}
+
+// hintOf says what an SQLSTATE means, empty if it is nothing that an operator can act on.
+func hintOf(code string) string {
+	switch code {
+	case stateDiskFull:
+		return "the disk of PostgreSQL is full: free some space"
+	case stateTooMany:
+		return "PostgreSQL has no connections left: raise max_connections, or close others"
+	case stateReadOnly:
+		return "PostgreSQL is read-only, such as a replica: use the address of the primary server"
+	case stateNoRights:
+		return "the user of PostgreSQL lacks rights: let it own the database, or grant it ALL on the schema"
+	case stateNoDatabase:
+		return "PostgreSQL has no such database: create it"
+	case stateNoSchema:
+		return "there is no schema to write to: create it, or correct search_path in the address"
+	case stateNoTable, stateNoColumn:
+		return "the tables were changed by another program: restore a backup, or use another database"
+	}
+	switch {
+	case strings.HasPrefix(code, classAuthorization):
+		return "PostgreSQL does not let the user in: check the name, the password and pg_hba.conf"
+	case strings.HasPrefix(code, classConnection), strings.HasPrefix(code, classShutdown):
+		return "PostgreSQL cannot be reached: it stops, starts or closes connections"
+	case strings.HasPrefix(code, classResources):
+		return "PostgreSQL lacks memory or other resources"
+	}
+	return ""
+}
+
+// annotate says what *err prevented, what it means and what to do about it, unless it is nil or one that callers check for.
+func annotate(err *error, format string, args ...any) {
+	for _, known := range []error{nil, history.ErrNotFound, history.ErrTooManyViews, history.ErrKeyReused} {
+		if errors.Is(*err, known) {
+			return
+		}
+	}
+	*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), explain(*err))
+}
+
+// noteWrite stores the result of a write for Health.
+func (d *DB) noteWrite(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.writeErr = err
+	if err != nil {
+		d.failedAt = d.now()
+	}
+}

@@ -1,0 +1,157 @@
+package postgres
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// Of a lease. It ends by the clock of the database.
+const (
+	leaseLength = 5 * time.Second
+	leaseRenew  = time.Second
+	leaseWait   = leaseLength + 2*leaseRenew // how long Open waits for one that a killed process has left
+	leaseRetry  = 200 * time.Millisecond
+)
+
+// defaultCluster is the key of the lease of the only cluster, all of which is in shard 0.
+const defaultCluster = "default"
+
+// lease says that one process writes. Each time that another takes it, its epoch rises.
+type lease struct {
+	holder string
+	epoch  int64
+	lost   atomic.Bool
+	stop   context.CancelFunc
+	ended  sync.WaitGroup
+}
+
+// takeLease waits until nobody holds the lease. It returns an error that wraps history.ErrLocked if somebody keeps it.
+func (d *DB) takeLease(ctx context.Context) error {
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown host"
+	}
+	d.lease = &lease{holder: fmt.Sprintf("process %d on %s (%s)", os.Getpid(), host, rand.Text()[:6])}
+	var first time.Time
+	for end := time.Now().Add(leaseWait); ; {
+		holder, until, err := d.tryLease(ctx)
+		if holder == "" || err != nil {
+			return err
+		}
+		if first.IsZero() {
+			first = until
+		}
+		if !until.Equal(first) || time.Now().After(end) { // it is renewed
+			return fmt.Errorf("%w: %s writes to it", history.ErrLocked, holder)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(leaseRetry):
+		}
+	}
+}
+
+// tryLease takes the lease unless somebody holds it, whom it returns, with the end of that lease. It waits for transactions of the holder before: they
+// share a lock on the key of the row, which a renewal does not change.
+func (d *DB) tryLease(ctx context.Context) (holder string, until time.Time, err error) {
+	begun, err := d.keep.BeginTx(ctx, nil)
+	if err != nil {
+		return "", until, err
+	}
+	defer begun.Rollback() //nolint:errcheck // or it was committed
+	_, err = begun.ExecContext(ctx, `INSERT INTO lease (cluster, shard, holder, epoch, until) VALUES ($1, 0, '', 0, 'epoch') ON CONFLICT DO NOTHING`,
+		defaultCluster)
+	if err != nil {
+		return "", until, err
+	}
+	var held bool
+	err = begun.QueryRowContext(ctx, `SELECT holder, epoch, until, until > clock_timestamp() FROM lease WHERE cluster = $1 AND shard = 0 FOR UPDATE`,
+		defaultCluster).Scan(&holder, &d.lease.epoch, &until, &held)
+	if err != nil || held {
+		return holder, until, err
+	}
+	d.lease.epoch++
+	_, err = begun.ExecContext(ctx, `UPDATE lease SET holder = $1, epoch = $2, until = clock_timestamp() + $3 * interval '1 microsecond' WHERE cluster = $4 AND shard = 0`,
+		d.lease.holder, d.lease.epoch, leaseLength.Microseconds(), defaultCluster)
+	if err != nil {
+		return "", until, err
+	}
+	return "", until, begun.Commit()
+}
+
+// keepLease renews the lease until it is released.
+func (d *DB) keepLease() {
+	ctx, cancel := context.WithCancel(context.Background())
+	d.lease.stop = cancel
+	d.lease.ended.Go(func() {
+		tick := time.NewTicker(leaseRenew)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-tick.C:
+			}
+			if err := d.renewLease(ctx); err != nil && ctx.Err() == nil {
+				d.log.Warn("lease of the history not renewed", "error", explain(err))
+			}
+		}
+	})
+}
+
+func (d *DB) renewLease(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, leaseLength)
+	defer cancel()
+	r, err := d.keep.ExecContext(ctx, `UPDATE lease SET until = clock_timestamp() + $1 * interval '1 microsecond' WHERE cluster = $2 AND shard = 0 AND epoch = $3`,
+		leaseLength.Microseconds(), defaultCluster, d.lease.epoch)
+	if err != nil {
+		return err
+	}
+	if n, err := r.RowsAffected(); n > 0 || err != nil {
+		return err
+	}
+	d.lease.lost.Store(true)
+	return errTaken
+}
+
+// releaseLease lets others write.
+func (d *DB) releaseLease() error {
+	if d.lease == nil || d.lease.stop == nil {
+		return nil
+	}
+	d.lease.stop()
+	d.lease.ended.Wait()
+	if d.lease.lost.Load() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaseRenew)
+	defer cancel()
+	_, err := d.keep.ExecContext(ctx, `UPDATE lease SET until = 'epoch' WHERE cluster = $1 AND shard = 0 AND epoch = $2`, defaultCluster, d.lease.epoch)
+	if err != nil {
+		d.log.Warn("lease of the history not released: it ends by itself", "error", explain(err))
+	}
+	return nil
+}
+
+// errTaken wraps history.ErrLocked.
+var errTaken = fmt.Errorf("%w, which has taken the lease: nothing is written. Stop one of them, then restart Umbel", history.ErrLocked)
+
+// check fails a transaction if somebody else has the lease, and lets nobody take it before the end of the transaction.
+func (l *lease) check(t *tx) error {
+	err := t.Get(`SELECT epoch FROM lease WHERE cluster = $1 AND shard = 0 AND epoch = $2 FOR KEY SHARE`, []any{defaultCluster, l.epoch}, new(int64))
+	if errors.Is(err, sql.ErrNoRows) {
+		l.lost.Store(true)
+		return errTaken
+	}
+	return err
+}

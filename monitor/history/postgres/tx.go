@@ -1,0 +1,189 @@
+package postgres
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"github.com/umbelhq/umbel/monitor/history"
+)
+
+// maxWrite is how long a transaction may take. One of a server that is silent then fails, and is repeated.
+const maxWrite = time.Minute
+
+// tx is a transaction on the connection that writes. It is used by one goroutine.
+type tx struct {
+	*sql.Tx
+
+	// ctx is not canceled with that of the caller: a transaction ends whole.
+	ctx  context.Context //nolint:containedctx // lives as long as the transaction
+	db   *DB
+	conn *sql.Conn
+
+	committed []func() // called after the commit, before another transaction begins
+}
+
+// update calls f in a transaction and commits it if f returns nil. ctx cancels only the wait for other transactions, so f is
+// brief. The transaction fails with history.ErrLocked once another process has taken the lease.
+func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
+	if d.write == nil {
+		return errReadOnly
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	select {
+	case d.writer <- struct{}{}:
+		defer func() { <-d.writer }()
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-d.closed:
+		return errClosed
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWrite)
+	defer cancel()
+	conn, err := d.write.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close() //nolint:errcheck // returns it to its pool
+	begun, err := conn.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	t := &tx{Tx: begun, ctx: ctx, db: d, conn: conn}
+	err = d.lease.check(t)
+	if err == nil {
+		err = f(t)
+	}
+	if err != nil {
+		_ = begun.Rollback() // the error may have rolled back already
+		return err
+	}
+	if err := begun.Commit(); err != nil {
+		return err
+	}
+	for _, f := range t.committed {
+		f()
+	}
+	return nil
+}
+
+// Exec runs a statement.
+func (t *tx) Exec(query string, args ...any) error {
+	_, err := t.ExecContext(t.ctx, query, args...)
+	return err
+}
+
+// Change runs a statement and returns how many rows it has changed.
+func (t *tx) Change(query string, args ...any) (int, error) {
+	r, err := t.ExecContext(t.ctx, query, args...)
+	if err != nil {
+		return 0, err
+	}
+	n, err := r.RowsAffected()
+	return int(n), err
+}
+
+// Each calls f with each row of a query. f must not use the transaction.
+func (t *tx) Each(query string, args []any, f func(rows *sql.Rows) error) error {
+	return eachRow(t.ctx, t.Tx, query, args, f)
+}
+
+// Insert runs a statement and returns the key of the row it has inserted, in the named column, 0 if none.
+func (t *tx) Insert(key, query string, args ...any) (n int64, err error) {
+	err = t.Get(query+` RETURNING `+key, args, &n)
+	if errors.Is(err, sql.ErrNoRows) {
+		return 0, nil
+	}
+	return n, err
+}
+
+// Context is that of all statements.
+func (t *tx) Context() context.Context { return t.ctx }
+
+// Get reads the one row of a query, sql.ErrNoRows if there is none.
+func (t *tx) Get(query string, args []any, into ...any) error {
+	return t.QueryRowContext(t.ctx, query, args...).Scan(into...)
+}
+
+// Committed has f called after the commit, before another transaction begins.
+func (t *tx) Committed(f func()) { t.committed = append(t.committed, f) }
+
+// raw calls f with pgx's connection, in this transaction. Texts are not encoded there.
+func (t *tx) raw(f func(ctx context.Context, c *pgx.Conn) error) error {
+	return t.conn.Raw(func(driverConn any) error {
+		return raw(driverConn, func(c *pgx.Conn) error { return f(t.ctx, c) })
+	})
+}
+
+// queryer is what reads need of a connection.
+type queryer interface {
+	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
+}
+
+// snapshot calls f in a read transaction, all statements of which see the same.
+func (d *DB) snapshot(ctx context.Context, f func(q queryer) error) error {
+	begun, err := d.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
+	if err != nil {
+		return err
+	}
+	defer begun.Rollback() //nolint:errcheck // nothing was written
+	return f(begun)
+}
+
+// eachRow calls f with each row of a query.
+func eachRow(ctx context.Context, q queryer, query string, args []any, f func(rows *sql.Rows) error) error {
+	rows, err := q.QueryContext(ctx, query, args...)
+	if err != nil {
+		return err
+	}
+	defer rows.Close() //nolint:errcheck // Err tells
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// list returns the only column of all rows.
+func list[T any](ctx context.Context, q queryer, query string, args ...any) ([]T, error) {
+	var all []T
+	err := eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
+		var v T
+		err := rows.Scan(&v)
+		all = append(all, v)
+		return err
+	})
+	return all, err
+}
+
+// number returns the only value of a query.
+func number[T any](ctx context.Context, q queryer, query string, args ...any) (n T, err error) {
+	found, err := list[T](ctx, q, query, args...)
+	if err == nil {
+		n = found[0]
+	}
+	return n, err
+}
+
+// notFound returns history.ErrNotFound for sql.ErrNoRows, and other errors as they are.
+func notFound(err error) error {
+	if errors.Is(err, sql.ErrNoRows) {
+		return history.ErrNotFound
+	}
+	return err
+}
+
+// wrap says what an error, if it is one, prevented.
+func wrap(what string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return fmt.Errorf("%s: %w", what, err)
+}
