@@ -14,6 +14,7 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -46,7 +47,7 @@ func (d *DB) verify(ctx context.Context, doubtful bool) error {
 			Journal:    func(uint64, []byte, bool) error { return nil },
 		})
 	}
-	found, err := list[string](ctx, d.read, `PRAGMA quick_check(1)`)
+	found, err := tables.List[string](ctx, d.read, `PRAGMA quick_check(1)`)
 	if err == nil && !slices.Equal(found, []string{"ok"}) {
 		err = fmt.Errorf("%w: %s", errDamaged, strings.Join(found, "; "))
 	}

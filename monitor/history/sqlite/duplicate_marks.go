@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"strings"
 
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -20,7 +21,7 @@ func (d *DB) MarkDuplicates(ctx context.Context, tasks []state.Task) (err error)
 		places[tasks[i].ID], ids[i] = i, idValue(tasks[i].ID)
 	}
 	query := `SELECT id, dup, call FROM tasks WHERE id IN (?` + strings.Repeat(`, ?`, len(ids)-1) + `)`
-	return eachRow(ctx, d.read, query, ids, func(rows *sql.Rows) error {
+	return tables.EachRow(ctx, d.read, query, ids, func(rows *sql.Rows) error {
 		var id any
 		var dup int64
 		var call sql.RawBytes

@@ -13,6 +13,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/duplicates"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/idempotency"
 	"github.com/umbelhq/umbel/state"
 )
@@ -47,7 +48,7 @@ func (d *DB) loadDuplicateRules(ctx context.Context) error {
 // DuplicateRules returns the rules by name.
 func (d *DB) DuplicateRules(ctx context.Context) (rules []history.DuplicateRule, err error) {
 	defer annotate(&err, "read rules for duplicates")
-	err = eachRow(ctx, d.read, `SELECT r.name, exclude, at, actor, coalesce(last - done, 0) FROM duplicate_rules r
+	err = tables.EachRow(ctx, d.read, `SELECT r.name, exclude, at, actor, coalesce(last - done, 0) FROM duplicate_rules r
 		LEFT JOIN duplicate_steps s USING (name) ORDER BY r.name`, nil, func(rows *sql.Rows) error {
 		var r history.DuplicateRule
 		var exclude []byte
@@ -99,7 +100,7 @@ func (d *DB) SaveDuplicateRule(ctx context.Context, r history.DuplicateRule, a h
 				ON CONFLICT DO UPDATE SET done = 0, last = excluded.last`, r.Name)
 		}
 		if err == nil {
-			err = t.audit(a)
+			err = tables.WriteAudit(tableTx{t}, a)
 		}
 		t.committed = append(t.committed, func() { d.setRule(r.Name, paths, f) })
 		return err
@@ -144,7 +145,7 @@ func (d *DB) LearnArguments(ctx context.Context, taskID string, args, kwargs []b
 		return nil
 	}
 	const isUngrouped = `SELECT count(*) FROM tasks WHERE id = ? AND call <= x'00' AND name IS NOT NULL`
-	if n, err := number[int](ctx, d.read, isUngrouped, idValue(taskID)); n == 0 || err != nil {
+	if n, err := tables.Number[int](ctx, d.read, isUngrouped, idValue(taskID)); n == 0 || err != nil {
 		return err
 	}
 	return d.update(ctx, func(t *tx) error {

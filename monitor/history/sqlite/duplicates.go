@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -23,7 +24,7 @@ type group struct {
 func (d *DB) DuplicateGroups(ctx context.Context, r history.DuplicateRequest) (page history.DuplicatePage, err error) {
 	defer annotate(&err, "read duplicates")
 	r.Limit, r.Tasks = min(max(r.Limit, 1), maxPage), min(max(r.Tasks, 1), history.MaxDuplicateTasks)
-	err = d.snapshot(ctx, func(q queryer) error {
+	err = d.snapshot(ctx, func(q tables.Reader) error {
 		found, err := d.groupRows(ctx, q, r)
 		if err != nil {
 			return err
@@ -45,7 +46,7 @@ func (d *DB) DuplicateGroups(ctx context.Context, r history.DuplicateRequest) (p
 }
 
 // groupRows reads one row more than r.Limit. It merges an index range for each set of marks, or reads those of a name.
-func (d *DB) groupRows(ctx context.Context, q queryer, r history.DuplicateRequest) ([]group, error) {
+func (d *DB) groupRows(ctx context.Context, q tables.Reader, r history.DuplicateRequest) ([]group, error) {
 	const columns = `SELECT key, name, n, newest, marks FROM duplicates INDEXED BY `
 	index, order, after := "newest", "newest DESC", "newest < ?"
 	var position []any
@@ -88,7 +89,7 @@ func (d *DB) groupRows(ctx context.Context, q queryer, r history.DuplicateReques
 		query = `SELECT * FROM (` + parts[0] + `) ORDER BY ` + order + ` LIMIT ?`
 	}
 	var found []group
-	err := eachRow(ctx, q, query, append(args, r.Limit+1), func(rows *sql.Rows) error {
+	err := tables.EachRow(ctx, q, query, append(args, r.Limit+1), func(rows *sql.Rows) error {
 		var g group
 		err := rows.Scan(&g.key, &g.name, &g.n, &g.newest, &g.marks)
 		found = append(found, g)
@@ -98,7 +99,7 @@ func (d *DB) groupRows(ctx context.Context, q queryer, r history.DuplicateReques
 }
 
 // duplicateGroup reads the newest tasks of a group.
-func (d *DB) duplicateGroup(ctx context.Context, q queryer, row group, limit int) (g history.DuplicateGroup, err error) {
+func (d *DB) duplicateGroup(ctx context.Context, q tables.Reader, row group, limit int) (g history.DuplicateGroup, err error) {
 	g = history.DuplicateGroup{Name: d.symbols.text(row.name), N: int(row.n), Marks: state.Duplicates(row.marks), Position: row.newest}
 	const at = `coalesce(sent, received, started, updated)`
 	where, oldest := `task = ?`, row.key
@@ -107,7 +108,7 @@ func (d *DB) duplicateGroup(ctx context.Context, q queryer, row group, limit int
 		where = `call = ? AND call > x'00'`
 	}
 	var reader state.Reader
-	err = eachRow(ctx, q, `SELECT id, dup, call, `+at+`, body FROM tasks JOIN events USING (task) WHERE `+where+
+	err = tables.EachRow(ctx, q, `SELECT id, dup, call, `+at+`, body FROM tasks JOIN events USING (task) WHERE `+where+
 		` ORDER BY task DESC LIMIT ?`, []any{row.key, limit}, func(rows *sql.Rows) error {
 		var id any
 		var dup, when int64
@@ -134,7 +135,7 @@ func (d *DB) duplicateGroup(ctx context.Context, q queryer, row group, limit int
 		g.Key.TaskID, g.Oldest = g.Tasks[0].ID, g.Newest
 		return g, nil
 	}
-	first, err := number[int64](ctx, q, `SELECT `+at+` FROM tasks WHERE `+where+` ORDER BY task LIMIT 1`, oldest)
+	first, err := tables.Number[int64](ctx, q, `SELECT `+at+` FROM tasks WHERE `+where+` ORDER BY task LIMIT 1`, oldest)
 	g.Oldest = time.UnixMicro(first).UTC()
 	return g, err
 }
@@ -142,14 +143,14 @@ func (d *DB) duplicateGroup(ctx context.Context, q queryer, row group, limit int
 // DuplicateGroup returns one group. A call that occurs once is a group of one task.
 func (d *DB) DuplicateGroup(ctx context.Context, key history.DuplicateKey, limit int) (g history.DuplicateGroup, err error) {
 	defer annotate(&err, "read duplicates of a call")
-	err = d.snapshot(ctx, func(q queryer) error {
+	err = d.snapshot(ctx, func(q tables.Reader) error {
 		row := group{key: key.Call[:]}
 		query, arg := `SELECT coalesce(name, 0), 1, task, dup FROM tasks WHERE call = ? AND call > x'00' ORDER BY task DESC LIMIT 1`, any(key.Call[:])
 		if !key.Call.Known() {
 			query, arg = `SELECT coalesce(name, 0), 1, task, dup FROM tasks WHERE id = ?`, idValue(key.TaskID)
 		}
 		scan := func(rows *sql.Rows) error { return rows.Scan(&row.name, &row.n, &row.newest, &row.marks) }
-		if err := eachRow(ctx, q, query, []any{arg}, scan); err != nil {
+		if err := tables.EachRow(ctx, q, query, []any{arg}, scan); err != nil {
 			return err
 		}
 		if row.n == 0 {
@@ -158,13 +159,13 @@ func (d *DB) DuplicateGroup(ctx context.Context, key history.DuplicateKey, limit
 		if !key.Call.Known() {
 			row.key = row.newest
 		}
-		err := eachRow(ctx, q, `SELECT name, n, newest, marks FROM duplicates WHERE key = ?`, []any{row.key}, scan)
+		err := tables.EachRow(ctx, q, `SELECT name, n, newest, marks FROM duplicates WHERE key = ?`, []any{row.key}, scan)
 		if err == nil {
 			g, err = d.duplicateGroup(ctx, q, row, min(max(limit, 1), history.MaxDuplicateTasks))
 		}
 		return err
 	})
-	return g, notFound(err)
+	return g, tables.NotFound(err)
 }
 
 // statsAge is how old DuplicateStats may be.
@@ -191,7 +192,7 @@ func (d *DB) DuplicateStats(ctx context.Context) (s history.DuplicateStats, err 
 		return s, err
 	}
 	s.Groups, s.Grouped, s.Ungrouped, s.Pending = int(groups.Int64), int(grouped.Int64), int(ungrouped.Int64), int(pending.Int64)
-	err = eachRow(ctx, d.read, `SELECT name, n FROM ungrouped ORDER BY n DESC, name LIMIT 20`, nil, func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, d.read, `SELECT name, n FROM ungrouped ORDER BY n DESC, name LIMIT 20`, nil, func(rows *sql.Rows) error {
 		var name int64
 		var n history.NameCount
 		err := rows.Scan(&name, &n.N)
@@ -208,7 +209,7 @@ func (d *DB) countTasks(ctx context.Context) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.at.IsZero() || d.now().Sub(c.at).Abs() >= statsAge {
-		n, err := number[int](ctx, d.read, `SELECT count(*) FROM tasks`)
+		n, err := tables.Number[int](ctx, d.read, `SELECT count(*) FROM tasks`)
 		if err != nil {
 			return 0, err
 		}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -110,7 +111,7 @@ func (d *DB) PlanEdit(ctx context.Context, e Edit, progress func(Edited)) (done 
 			return x.done, err
 		}
 	}
-	err = eachRecord(ctx, d.read, func(a history.AuditRecord) error {
+	err = tables.EachAuditRecord(ctx, d.read, func(a history.AuditRecord) error {
 		x.done.Examined++
 		if x.record(&a) {
 			x.done.Audit++
@@ -160,7 +161,7 @@ func (x *editor) count(ctx context.Context) (err error) {
 	for _, table := range []string{
 		"tasks", "journal", "workers", "snapshots", "outbox", "failures", "views", "marks", "alert_rules", "alert_firings", "alert_records", "audit",
 	} {
-		n, err := number[int](ctx, x.db.read, `SELECT count(*) FROM `+table)
+		n, err := tables.Number[int](ctx, x.db.read, `SELECT count(*) FROM `+table)
 		if err != nil {
 			return err
 		}
@@ -171,11 +172,11 @@ func (x *editor) count(ctx context.Context) (err error) {
 
 // load finds where to go on.
 func (x *editor) load(ctx context.Context) error {
-	written, err := number[int64](ctx, x.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaBatchAt)
+	written, err := tables.Number[int64](ctx, x.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaBatchAt)
 	if err != nil {
 		return err
 	}
-	found, err := list[string](ctx, x.db.read, `SELECT value FROM meta WHERE key = ?`, metaEdit)
+	found, err := tables.List[string](ctx, x.db.read, `SELECT value FROM meta WHERE key = ?`, metaEdit)
 	if err != nil {
 		return err
 	}
@@ -201,7 +202,7 @@ func (x *editor) table(ctx context.Context, dry bool) error {
 		}
 		var writes []func(t *tx) error
 		n := 0
-		err := eachRow(ctx, x.db.read, query+` ORDER BY `+table.key+` LIMIT ?`, append(args, editBatch), func(rows *sql.Rows) error {
+		err := tables.EachRow(ctx, x.db.read, query+` ORDER BY `+table.key+` LIMIT ?`, append(args, editBatch), func(rows *sql.Rows) error {
 			n++
 			key, write, err := table.edit(x, rows)
 			if bad, ok := errors.AsType[unreadable](err); ok {

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -149,7 +150,7 @@ func (x *editor) command(rows *sql.Rows) (any, func(t *tx) error, error) {
 		}
 		edited = payload
 	}
-	replies, err := x.replies(answers)
+	replies, err := tables.EditReplies(answers, x.Text)
 	if err != nil {
 		return id, nil, unreadable{err}
 	}
@@ -173,24 +174,6 @@ func (x *editor) waits(id int64) {
 	if len(x.done.WaitingIDs) < maxWaitingIDs {
 		x.done.WaitingIDs = append(x.done.WaitingIDs, id)
 	}
-}
-
-// replies edits the texts of replies, which are JSON.
-func (x *editor) replies(answers string) (string, error) {
-	var list []storedReply
-	if err := decodeList(answers, &list); err != nil {
-		return "", err
-	}
-	changed := false
-	for i := range list {
-		if text := x.Text(list[i].Text); text != list[i].Text {
-			list[i].Text, changed = text, true
-		}
-	}
-	if !changed {
-		return answers, nil
-	}
-	return encode(list)
 }
 
 // failure edits a group of failures that still has tasks, and removes it else: its tasks are in others now.
@@ -247,7 +230,7 @@ func (x *editor) auditLog(ctx context.Context, by history.AuditRecord) error {
 			return err
 		}
 		by.Detail = string(detail)
-		return t.audit(by)
+		return tables.WriteAudit(tableTx{t}, by)
 	})
 }
 
@@ -256,7 +239,7 @@ func (x *editor) records(t *tx) (former string, err error) {
 	var hash, newest string
 	for last, n := int64(0), editBatch; n == editBatch; {
 		var page []history.AuditRecord
-		err := eachRecord(t.ctx, t, func(a history.AuditRecord) error { page = append(page, a); return nil },
+		err := tables.EachAuditRecord(t.ctx, t, func(a history.AuditRecord) error { page = append(page, a); return nil },
 			`WHERE record > ? ORDER BY record LIMIT ?`, last, editBatch)
 		if err != nil {
 			return "", err
@@ -269,7 +252,7 @@ func (x *editor) records(t *tx) (former string, err error) {
 				x.done.Audit++
 			}
 			if x.done.Audit > 0 {
-				a.Hash = chain(hash, &a)
+				a.Hash = tables.AuditHash(hash, &a)
 				if err := t.exec(`UPDATE audit SET target = ?, detail = ?, hash = ? WHERE record = ?`, a.Target, a.Detail, a.Hash, a.ID); err != nil {
 					return "", err
 				}

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // Index indexes the texts of all tasks.
@@ -18,7 +19,7 @@ func (d *DB) IndexInSteps(ctx context.Context, n int) error { return d.indexAll(
 // Indexed returns how many tasks have their text in the index.
 func (d *DB) Indexed(t *testing.T) int {
 	t.Helper()
-	n, err := number[int](t.Context(), d.read, `SELECT coalesce(sum(tasks), 0) FROM text_segments`)
+	n, err := tables.Number[int](t.Context(), d.read, `SELECT coalesce(sum(tasks), 0) FROM text_segments`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +29,7 @@ func (d *DB) Indexed(t *testing.T) int {
 // Segments returns how many segments the text index has.
 func (d *DB) Segments(t *testing.T) int {
 	t.Helper()
-	n, err := number[int](t.Context(), d.read, `SELECT count(*) FROM text_segments`)
+	n, err := tables.Number[int](t.Context(), d.read, `SELECT count(*) FROM text_segments`)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,8 +61,8 @@ func (d *DB) Explain(ctx context.Context, r history.TaskRequest, walked bool) ([
 		l.gather, l.scan = -1, -1
 	}
 	var plans []string
-	err := d.snapshot(ctx, func(q queryer) error {
-		e := &explainer{queryer: q}
+	err := d.snapshot(ctx, func(q tables.Reader) error {
+		e := &explainer{Reader: q}
 		s, err := newSearch(ctx, e, r, l, false)
 		if err == nil {
 			_, err = s.page(ctx)
@@ -76,7 +77,7 @@ func (d *DB) Explain(ctx context.Context, r history.TaskRequest, walked bool) ([
 func (d *DB) ExplainRollups(ctx context.Context, r history.RollupRange) (plan []string, err error) {
 	columns, _ := new(rollupRow).columns(r)
 	query, args := d.rollupsQuery(r, columns)
-	err = eachRow(ctx, d.read, "EXPLAIN QUERY PLAN "+query, args, func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, d.read, "EXPLAIN QUERY PLAN "+query, args, func(rows *sql.Rows) error {
 		var id, parent, unused int
 		var detail string
 		defer func() { plan = append(plan, detail) }()
@@ -86,12 +87,12 @@ func (d *DB) ExplainRollups(ctx context.Context, r history.RollupRange) (plan []
 }
 
 type explainer struct {
-	queryer
+	tables.Reader
 	plans []string
 }
 
 func (e *explainer) QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
-	err := eachRow(ctx, e.queryer, "EXPLAIN QUERY PLAN "+query, args, func(rows *sql.Rows) error {
+	err := tables.EachRow(ctx, e.Reader, "EXPLAIN QUERY PLAN "+query, args, func(rows *sql.Rows) error {
 		var id, parent, unused int
 		var detail string
 		err := rows.Scan(&id, &parent, &unused, &detail)
@@ -105,7 +106,7 @@ func (e *explainer) QueryContext(ctx context.Context, query string, args ...any)
 	if err != nil {
 		return nil, err
 	}
-	return e.queryer.QueryContext(ctx, query, args...)
+	return e.Reader.QueryContext(ctx, query, args...)
 }
 
 // Suspect has a store find that its file is damaged.
@@ -114,11 +115,11 @@ func (d *DB) NoteDamage() { d.noteDamage(errDamaged) }
 // WorkflowRows returns the rows of workflows that have tasks beside their root, and what the tasks say they are.
 func (d *DB) WorkflowRows(ctx context.Context) (kept, recounted []string, err error) {
 	const columns = `hex(root) || ' ' || ifnull(name, 'none') || ' ' || tasks || ' ' || ended || ' ' || failed || ' ' || lost`
-	kept, err = list[string](ctx, d.read, `SELECT `+columns+` FROM workflows w WHERE EXISTS (SELECT 1 FROM tasks t WHERE t.root = w.root) ORDER BY 1`)
+	kept, err = tables.List[string](ctx, d.read, `SELECT `+columns+` FROM workflows w WHERE EXISTS (SELECT 1 FROM tasks t WHERE t.root = w.root) ORDER BY 1`)
 	if err != nil {
 		return nil, nil, err
 	}
-	recounted, err = list[string](ctx, d.read, `SELECT `+columns+` FROM (
+	recounted, err = tables.List[string](ctx, d.read, `SELECT `+columns+` FROM (
 		SELECT coalesce(root, id) AS root, max(iif(root IS NULL, name, NULL)) AS name, count(*) AS tasks, max(root IS NOT NULL) AS others,
 			sum(final <> 0 OR lost IS NOT NULL) AS ended, sum(final = 2) AS failed, sum(final = 0 AND lost IS NOT NULL AND flags & 64 = 0) AS lost
 		FROM tasks GROUP BY coalesce(root, id)
@@ -128,6 +129,6 @@ func (d *DB) WorkflowRows(ctx context.Context) (kept, recounted []string, err er
 
 // NarrowWorkflows returns the roots of workflows that begin after one of their tasks, or end before one.
 func (d *DB) NarrowWorkflows(ctx context.Context) ([]string, error) {
-	return list[string](ctx, d.read, `SELECT hex(w.root) FROM workflows w JOIN tasks t ON t.root = w.root OR t.root IS NULL AND t.id = w.root
+	return tables.List[string](ctx, d.read, `SELECT hex(w.root) FROM workflows w JOIN tasks t ON t.root = w.root OR t.root IS NULL AND t.id = w.root
 		WHERE ifnull(w.first, 1e18) > coalesce(t.sent, t.received, t.started) OR ifnull(w.last, 0) < t.finished`)
 }

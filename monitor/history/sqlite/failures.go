@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 )
@@ -59,7 +60,7 @@ func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time
 		return t.get(`UPDATE failures SET resolved = ? WHERE failure = ? RETURNING failure`,
 			[]any{resolved, int64(id)}, new(int64))
 	})
-	return notFound(err)
+	return tables.NotFound(err)
 }
 
 // NoteFailureGroup changes what people note about a group.
@@ -84,14 +85,14 @@ func (d *DB) NoteFailureGroup(ctx context.Context, id fingerprint.ID, n history.
 		return t.get(`UPDATE failures SET assignee = ?, assigned_at = ? WHERE failure = ? RETURNING failure`,
 			[]any{*n.Assignee, at, int64(id)}, new(int64))
 	})
-	return notFound(err)
+	return tables.NotFound(err)
 }
 
 // ResolvedFailures returns when groups were resolved last.
 func (d *DB) ResolvedFailures(ctx context.Context) (resolved map[fingerprint.ID]time.Time, err error) {
 	defer annotate(&err, "read resolved failures")
 	resolved = make(map[fingerprint.ID]time.Time)
-	err = eachRow(ctx, d.read, `SELECT failure, resolved FROM failures WHERE resolved IS NOT NULL`, nil, func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, d.read, `SELECT failure, resolved FROM failures WHERE resolved IS NOT NULL`, nil, func(rows *sql.Rows) error {
 		var id fingerprint.ID
 		var at int64
 		err := rows.Scan(&id, &at)
@@ -107,7 +108,7 @@ func (d *DB) sweepFailures(ctx context.Context) (err error) {
 	const empty = ` WHERE max(coalesce(resolved, 0), coalesce(note_at, 0), coalesce(assigned_at, 0)) < ? AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.failure = failures.failure)`
 	before := d.now().Add(-keepResolved).UnixMicro()
 	var ids failureIDs
-	err = eachRow(ctx, d.read, `SELECT failure FROM failures`+empty, []any{before}, func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, d.read, `SELECT failure FROM failures`+empty, []any{before}, func(rows *sql.Rows) error {
 		var id fingerprint.ID
 		err := rows.Scan(&id)
 		ids = append(ids, id)
@@ -167,12 +168,12 @@ func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.Fa
 	}
 	args := []any{r.Now.Add(-time.Hour).UnixMicro(), d.limits.failures, r.From.UnixMicro(), r.To.UnixMicro()}
 	var all []history.FailureGroup
-	err := eachRow(ctx, d.read, selectGroups(recent, spanned), args, func(rows *sql.Rows) error {
+	err := tables.EachRow(ctx, d.read, selectGroups(recent, spanned), args, func(rows *sql.Rows) error {
 		var f history.FailureGroup
 		var last int64
 		var resolved sql.NullInt64
 		err := rows.Scan(&f.ID, &resolved, &f.Assignee, &last, &f.LastHour, &f.Within)
-		f.LastAt, f.ResolvedAt = time.UnixMicro(last).UTC(), moment(resolved).UTC()
+		f.LastAt, f.ResolvedAt = time.UnixMicro(last).UTC(), tables.Moment(resolved).UTC()
 		all = append(all, f)
 		return err
 	})
@@ -210,7 +211,7 @@ func (d *DB) describe(ctx context.Context, groups []history.FailureGroup, r hist
 	if r.Spanned() {
 		end = r.To.UnixMicro()
 	}
-	return eachRow(ctx, d.read, selectTrends, []any{from.UnixMicro(), part.Microseconds(), history.TrendHours, end, ids}, func(rows *sql.Rows) error {
+	return tables.EachRow(ctx, d.read, selectTrends, []any{from.UnixMicro(), part.Microseconds(), history.TrendHours, end, ids}, func(rows *sql.Rows) error {
 		var id fingerprint.ID
 		var i int
 		var n int64
@@ -255,8 +256,8 @@ func (d *DB) describeOne(ctx context.Context, f *history.FailureGroup, now time.
 	}
 	f.Count.Exact = f.Count.N <= d.limits.failures
 	f.Count.N = min(f.Count.N, d.limits.failures)
-	f.FirstAt, f.LastAt, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), moment(resolved).UTC()
-	f.NotedAt = moment(noted).UTC()
+	f.FirstAt, f.LastAt, f.ResolvedAt = time.UnixMicro(first).UTC(), time.UnixMicro(last).UTC(), tables.Moment(resolved).UTC()
+	f.NotedAt = tables.Moment(noted).UTC()
 	f.TaskID = idText(task)
 	newest, _, err := state.DecodeTask(f.TaskID, events)
 	if newest.Exception != nil {

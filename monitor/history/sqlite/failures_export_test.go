@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"database/sql"
+
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // LimitFailures bounds how many groups there are, and how far the tasks of each are counted.
@@ -22,7 +24,7 @@ func (d *DB) ExplainFailures(ctx context.Context) (map[string][]string, error) {
 		"group":  {selectGroup, []any{1, 2, 3}},
 		"trends": {selectTrends, []any{1, 2, 3, 4, "[5]"}},
 	} {
-		err := eachRow(ctx, d.read, "EXPLAIN QUERY PLAN "+query.sql, query.args, func(rows *sql.Rows) error {
+		err := tables.EachRow(ctx, d.read, "EXPLAIN QUERY PLAN "+query.sql, query.args, func(rows *sql.Rows) error {
 			var id, parent, unused int
 			var detail string
 			err := rows.Scan(&id, &parent, &unused, &detail)

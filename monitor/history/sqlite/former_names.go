@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -39,7 +40,7 @@ const hadName = "task IN (SELECT task FROM former_names WHERE name IN (SELECT va
 
 // hasFormerNames reports whether some task had one of the names before it was replaced.
 func (c *compiler) hasFormerNames(ctx context.Context, names []int64) (bool, error) {
-	found, err := list[int64](ctx, c.q, "SELECT task FROM former_names WHERE name IN (SELECT value FROM json_each(?)) LIMIT 1", jsonArray(names))
+	found, err := tables.List[int64](ctx, c.q, "SELECT task FROM former_names WHERE name IN (SELECT value FROM json_each(?)) LIMIT 1", jsonArray(names))
 	return len(found) > 0, wrap("look for former names", err)
 }
 

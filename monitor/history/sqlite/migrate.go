@@ -10,6 +10,7 @@ import (
 	"github.com/pressly/goose/v3"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 //go:embed migrations/*.sql
@@ -85,7 +86,7 @@ func version(ctx context.Context, db *sql.DB, newest int64) (int64, error) {
 	if err != nil || n == 0 {
 		return 0, err
 	}
-	applied, err := list[int64](ctx, db, `SELECT DISTINCT version_id FROM `+goose.DefaultTablename+` WHERE is_applied ORDER BY 1`)
+	applied, err := tables.List[int64](ctx, db, `SELECT DISTINCT version_id FROM `+goose.DefaultTablename+` WHERE is_applied ORDER BY 1`)
 	if err != nil || len(applied) == 0 {
 		return 0, err
 	}

@@ -12,6 +12,8 @@ import (
 	"time"
 
 	_ "modernc.org/sqlite" // the driver
+
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 const (
@@ -33,6 +35,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		path: Memory, rules: o.Rules, log: o.Logger, now: o.Now, limits: defaultLimits(),
 		writer: make(chan struct{}, 1), closed: make(chan struct{}),
 	}
+	d.smallTables = tables.New(tableEngine{d})
 	if o.Dir != Memory {
 		dir, err := filepath.Abs(o.Dir)
 		if err != nil {

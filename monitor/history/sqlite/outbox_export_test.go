@@ -4,7 +4,7 @@ import (
 	"context"
 	"database/sql"
 
-	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // Exec runs a statement on the connection that writes.
@@ -14,34 +14,13 @@ func (d *DB) Exec(ctx context.Context, statement string) error {
 
 // ExplainOutbox returns how SQLite carries out what relays and lists of commands ask, by query.
 func (d *DB) ExplainOutbox(ctx context.Context) (map[string][]string, error) {
-	type query struct {
-		text string
-		args []any
-	}
-	queries := []query{
-		{claimableGroups, []any{1, 2, 3}},
-		{`SELECT command FROM outbox ` + firstOfGroup, []any{1, "a", 3}},
-		{expireCommands, []any{1, 2}},
-	}
-	for _, f := range []history.CommandFilter{
-		{Before: 5},
-		{States: []history.CommandState{history.CommandDone}},
-		{States: []history.CommandState{history.CommandPending, history.CommandInFlight}},
-		{Kind: "task"},
-		{TaskID: "t"},
-		{Actor: "ann"},
-		{RequestID: 4},
-	} {
-		text, args := filterCommands(f)
-		queries = append(queries, query{text + ` ORDER BY command DESC LIMIT 10`, args})
-	}
 	plans := make(map[string][]string)
-	for _, q := range queries {
-		err := eachRow(ctx, d.read, `EXPLAIN QUERY PLAN `+q.text, q.args, func(rows *sql.Rows) error {
+	for _, q := range tables.OutboxQueries(tables.SQLite()) {
+		err := tables.EachRow(ctx, d.read, `EXPLAIN QUERY PLAN `+q.Text, q.Args, func(rows *sql.Rows) error {
 			var id, parent, unused int
 			var detail string
 			err := rows.Scan(&id, &parent, &unused, &detail)
-			plans[q.text] = append(plans[q.text], detail)
+			plans[q.Text] = append(plans[q.Text], detail)
 			return err
 		})
 		if err != nil {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -58,7 +59,7 @@ func (d *DB) ActiveSince(ctx context.Context, at int64, limit int, f func(id str
 // ChangedBetween calls f with the saved events of the tasks whose newest event was received after from and by to.
 func (d *DB) ChangedBetween(ctx context.Context, from, to int64, limit int, f func(id string, events []byte) error) (more bool, err error) {
 	const changed = `SELECT task FROM tasks INDEXED BY tasks_by_receipt WHERE final IN (0, 1, 2) AND ` + lastReceipt + ` > ? AND ` + lastReceipt + ` <= ? LIMIT ?`
-	n, err := number[int](ctx, d.read, `SELECT count(*) FROM (`+changed+`)`, from, to, limit+1)
+	n, err := tables.Number[int](ctx, d.read, `SELECT count(*) FROM (`+changed+`)`, from, to, limit+1)
 	if err != nil || n > limit {
 		return n > limit, wrap("read past", err)
 	}
@@ -68,15 +69,15 @@ func (d *DB) ChangedBetween(ctx context.Context, from, to int64, limit int, f fu
 // eachTask calls f with the events of the first tasks that a statement selects, and reports whether it selects more.
 func (d *DB) eachTask(ctx context.Context, selected string, limit int, f func(id string, events []byte) error, args ...any) (more bool, err error) {
 	defer annotate(&err, "read past")
-	err = d.snapshot(ctx, func(q queryer) error {
-		tasks, err := list[int64](ctx, q, selected, args...)
+	err = d.snapshot(ctx, func(q tables.Reader) error {
+		tasks, err := tables.List[int64](ctx, q, selected, args...)
 		if err != nil {
 			return err
 		}
 		if more = len(tasks) > limit; more {
 			tasks = tasks[:limit]
 		}
-		return eachRow(ctx, q, `SELECT id, body FROM tasks JOIN events USING (task) WHERE task IN (SELECT value FROM json_each(?))`,
+		return tables.EachRow(ctx, q, `SELECT id, body FROM tasks JOIN events USING (task) WHERE task IN (SELECT value FROM json_each(?))`,
 			[]any{jsonArray(tasks)}, func(rows *sql.Rows) error {
 				var id any
 				var body []byte
@@ -98,11 +99,11 @@ const stepTasks = 10_000
 func (d *DB) Steps(ctx context.Context, at int64) (before, after int64, err error) {
 	defer annotate(&err, "read past")
 	for _, final := range []int{classActive, classSucceeded, classFailed} {
-		last, err := number[int64](ctx, d.read, `SELECT coalesce(max(`+lastReceipt+`), 0) FROM tasks WHERE final = ? AND `+lastReceipt+` < ?`, final, at)
+		last, err := tables.Number[int64](ctx, d.read, `SELECT coalesce(max(`+lastReceipt+`), 0) FROM tasks WHERE final = ? AND `+lastReceipt+` < ?`, final, at)
 		if err != nil {
 			return 0, 0, err
 		}
-		next, err := number[int64](ctx, d.read, `SELECT coalesce(min(`+lastReceipt+`), 0) FROM tasks WHERE final = ? AND `+lastReceipt+` > ?`, final, at)
+		next, err := tables.Number[int64](ctx, d.read, `SELECT coalesce(min(`+lastReceipt+`), 0) FROM tasks WHERE final = ? AND `+lastReceipt+` > ?`, final, at)
 		if err != nil {
 			return 0, 0, err
 		}
@@ -138,11 +139,11 @@ func (d *DB) Steps(ctx context.Context, at int64) (before, after int64, err erro
 // Snapshot returns what was known at an instant beside tasks.
 func (d *DB) Snapshot(ctx context.Context, at int64) (s history.Snapshot, err error) {
 	defer annotate(&err, "read past")
-	if s.Clock, err = number[int64](ctx, d.read,
+	if s.Clock, err = tables.Number[int64](ctx, d.read,
 		`SELECT coalesce((SELECT clock FROM snapshots WHERE at >= ? ORDER BY at LIMIT 1), 0)`, at); err != nil {
 		return s, err
 	}
-	if s.Since, err = number[int64](ctx, d.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaReceipts); err != nil {
+	if s.Since, err = tables.Number[int64](ctx, d.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaReceipts); err != nil {
 		return s, err
 	}
 	var body []byte

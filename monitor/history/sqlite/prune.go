@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -143,7 +144,7 @@ func (t *tx) remove(query string, args ...any) (int, history.Pruned, error) {
 	}
 	var found []row
 	var pruned history.Pruned
-	err := eachRow(t.ctx, t, query, args, func(rows *sql.Rows) error {
+	err := tables.EachRow(t.ctx, t, query, args, func(rows *sql.Rows) error {
 		var r row
 		err := rows.Scan(&r.task, &r.id, &r.call, &r.name, &r.dup)
 		found, pruned.Tasks = append(found, r), append(pruned.Tasks, idText(r.id))
@@ -204,7 +205,7 @@ func (t *tx) thin(reader *state.Reader, final int, before int64, n int) (int, hi
 	compacted := map[int64][]byte{}
 	var task, end int64
 	did := 0
-	err := eachRow(t.ctx, t, next, []any{final, before, n}, func(rows *sql.Rows) error {
+	err := tables.EachRow(t.ctx, t, next, []any{final, before, n}, func(rows *sql.Rows) error {
 		var id any
 		var body []byte
 		if err := rows.Scan(&task, &id, &end, &body); err != nil {
@@ -285,4 +286,21 @@ func (d *DB) truncateLog(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// removeCommands removes commands that have been final for longer than they are kept.
+func (p *pruner) removeCommands(ctx context.Context) error {
+	keep := p.db.rules.Commands
+	if keep == 0 {
+		return nil
+	}
+	return p.repeat(ctx, maxPruned/4, maxPruned, func(t *tx, n int) (int, history.Pruned, error) {
+		did, err := tables.RemoveCommands(tableTx{t}, p.now.Add(-keep).UnixMicro(), n)
+		return did, history.Pruned{}, err
+	})
+}
+
+// removeMarks removes marks that are older than they are kept.
+func (p *pruner) removeMarks(ctx context.Context) error {
+	return p.db.update(ctx, func(t *tx) error { return tables.RemoveMarks(tableTx{t}, p.now) })
 }

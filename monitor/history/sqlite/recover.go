@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -47,11 +48,11 @@ func copiedTables() []struct{ name, columns, key, alone string } {
 		{name: "alert_rules", alone: "alert_rules", key: "rule", columns: "rule, name, enabled, definition, receivers, muted, muted_by, saved, saved_by"},
 		{name: "alert_firings", alone: "alert_rules", key: "firing", columns: "firing, rule, name, subject, began, ended, value, evidence, notified, acked, acked_by"},
 		{name: "tokens", alone: "tokens", key: "token", columns: "token, hash, name, identity, role, payload, created, expires, used"},
-		{name: "outbox", alone: "outbox", key: "command", columns: commandColumns},
+		{name: "outbox", alone: "outbox", key: "command", columns: tables.CommandColumns},
 		{name: "outbox_nodes", alone: "outbox", columns: "node, command"},
 		{name: "dead_letters", alone: "outbox", key: "command", columns: "command, reason, at"},
 		{name: "idempotency", alone: "outbox", columns: "key, print, first, at"},
-		{name: "audit", alone: "audit", key: "record", columns: auditColumns},
+		{name: "audit", alone: "audit", key: "record", columns: tables.AuditColumns},
 	}
 }
 
@@ -272,7 +273,7 @@ func (s *recovery) table(ctx context.Context, name, columns, key string, symbols
 		return nil // the file is of a schema before 13, 14, 16, 17 or 19
 	}
 	if name == "audit" && s.from.QueryRowContext(ctx, `SELECT 1 FROM pragma_table_info('audit') WHERE name = 'kind'`).Scan(new(int)) != nil {
-		columns = formerAuditColumns
+		columns = tables.FormerAuditColumns
 	}
 	if name == "failures" && s.from.QueryRowContext(ctx, `SELECT 1 FROM pragma_table_info('failures') WHERE name = 'note'`).Scan(new(int)) != nil {
 		columns = formerFailureColumns

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"errors"
 	"math"
+
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 const (
@@ -79,7 +81,7 @@ func (s *recovery) narrow(ctx context.Context, up string, r span, f func(*sql.Ro
 
 // each calls f with the rows of a query and reports whether all could be read.
 func (s *recovery) each(ctx context.Context, query string, args []any, f func(*sql.Rows) (int64, error)) (whole bool, err error) {
-	err = eachRow(ctx, s.from, query, args, func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, s.from, query, args, func(rows *sql.Rows) error {
 		_, err := f(rows)
 		return err
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -35,7 +36,7 @@ func (d *DB) restoreCheckpoint(ctx context.Context, counted *uint64, f func(hist
 			return err
 		}
 	}
-	err := eachRow(ctx, d.read, `SELECT name, body FROM workers ORDER BY name`, nil, func(rows *sql.Rows) error {
+	err := tables.EachRow(ctx, d.read, `SELECT name, body FROM workers ORDER BY name`, nil, func(rows *sql.Rows) error {
 		var name, body string
 		err := rows.Scan(&name, &body)
 		c.Workers[name] = []byte(body)
@@ -48,7 +49,7 @@ func (d *DB) restoreCheckpoint(ctx context.Context, counted *uint64, f func(hist
 }
 
 func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte) error) error {
-	return eachRow(ctx, d.read, `SELECT t.id, e.body FROM tasks t JOIN events e USING (task) WHERE t.final = 0 AND t.lost IS NULL
+	return tables.EachRow(ctx, d.read, `SELECT t.id, e.body FROM tasks t JOIN events e USING (task) WHERE t.final = 0 AND t.lost IS NULL
 		ORDER BY t.clock DESC, t.micros DESC`, nil, func(rows *sql.Rows) error {
 		var key any
 		var body []byte
@@ -87,7 +88,7 @@ func (d *DB) tasksToRestore(ctx context.Context, r history.RestoreOptions) (int,
 	if r.MaxWithJournal <= r.MaxTasks {
 		return r.MaxTasks, nil
 	}
-	size, err := number[int](ctx, d.read, `SELECT coalesce(sum(length(body)), 0) FROM journal`)
+	size, err := tables.Number[int](ctx, d.read, `SELECT coalesce(sum(length(body)), 0) FROM journal`)
 	return min(max(r.MaxTasks, size/journaledTask), r.MaxWithJournal), err
 }
 
@@ -118,7 +119,7 @@ func (d *DB) finished(
 	if from != nil {
 		where, args = ` AND (t.clock, t.micros) <= (?, ?)`, []any{from.Stamp.Clock, from.Stamp.Micros}
 	}
-	err = eachRow(ctx, d.read, `SELECT t.clock, t.micros, t.origin, t.id, e.body
+	err = tables.EachRow(ctx, d.read, `SELECT t.clock, t.micros, t.origin, t.id, e.body
 		FROM tasks t INDEXED BY tasks_by_clock JOIN events e USING (task) WHERE (t.final > 0 OR t.lost IS NOT NULL)`+where+`
 		ORDER BY t.clock DESC, t.micros DESC`, args, func(rows *sql.Rows) error {
 		var p state.Position
@@ -161,7 +162,7 @@ func (d *DB) restoreJournal(
 	ctx context.Context, counted uint64, f func(entry uint64, events []byte, checkpointed bool) error,
 ) error {
 	var entries []uint64
-	err := eachRow(ctx, d.read, `SELECT entry FROM journal ORDER BY entry`, nil, func(rows *sql.Rows) error {
+	err := tables.EachRow(ctx, d.read, `SELECT entry FROM journal ORDER BY entry`, nil, func(rows *sql.Rows) error {
 		entries = append(entries, 0)
 		return rows.Scan(&entries[len(entries)-1])
 	})

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 const (
@@ -20,7 +21,7 @@ func (d *DB) ReferenceTime(ctx context.Context) (at time.Time, err error) {
 	defer annotate(&err, "read newest task")
 	var newest int64
 	for _, final := range []int{classActive, classSucceeded, classFailed} {
-		found, err := number[int64](ctx, d.read, `SELECT coalesce(max(`+lastReceipt+`), 0) FROM tasks WHERE final = ?`, final)
+		found, err := tables.Number[int64](ctx, d.read, `SELECT coalesce(max(`+lastReceipt+`), 0) FROM tasks WHERE final = ?`, final)
 		if err != nil {
 			return at, err
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // maxCounted bounds the counts of a plan.
@@ -20,7 +21,7 @@ const lastReceipt = `coalesce(last_receipt, finished, updated)`
 // PlanPrune returns what Prune would remove.
 func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan, err error) {
 	defer annotate(&err, "plan retention")
-	if p.Tasks, err = number[int](ctx, d.read, `SELECT count(*) FROM tasks`); err != nil {
+	if p.Tasks, err = tables.Number[int](ctx, d.read, `SELECT count(*) FROM tasks`); err != nil {
 		return p, err
 	}
 	usage, err := d.fileUsage(ctx)
@@ -30,7 +31,7 @@ func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan,
 	p.UsedBytes, p.Events.Exact = usage.used(), true
 	var oldest int64
 	for _, class := range finished(d.rules) {
-		first, err := number[int64](ctx, d.read,
+		first, err := tables.Number[int64](ctx, d.read,
 			`SELECT coalesce((SELECT `+lastReceipt+` FROM tasks WHERE `+class.where+` ORDER BY `+lastReceipt+` LIMIT 1), 0)`)
 		if err != nil {
 			return p, err
@@ -63,7 +64,7 @@ func (d *DB) planEvents(ctx context.Context, n *history.Count, c retentionClass,
 	if d.rules.Events == 0 {
 		return nil
 	}
-	done, err := number[int64](ctx, d.read, `SELECT coalesce((SELECT ended FROM thinned WHERE final = ?), 0)`, c.final)
+	done, err := tables.Number[int64](ctx, d.read, `SELECT coalesce((SELECT ended FROM thinned WHERE final = ?), 0)`, c.final)
 	if err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func (d *DB) planSize(ctx context.Context, p *history.PrunePlan) error {
 	if p.Tasks == 0 {
 		return nil
 	}
-	active, err := number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE `+active+` LIMIT ?)`, maxCounted+1)
+	active, err := tables.Number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE `+active+` LIMIT ?)`, maxCounted+1)
 	if err != nil {
 		return err
 	}
@@ -108,7 +109,7 @@ func (d *DB) planSize(ctx context.Context, p *history.PrunePlan) error {
 
 // countSilent counts tasks of a class with from ≤ end < to, in µs.
 func (d *DB) countOld(ctx context.Context, c retentionClass, from, to int64) (history.Count, error) {
-	n, err := number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1 FROM tasks
+	n, err := tables.Number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1 FROM tasks
 		WHERE `+c.where+` AND `+c.end+` >= ? AND `+c.end+` < ? LIMIT ?)`, from, to, maxCounted+1)
 	if n > maxCounted {
 		return history.Count{N: maxCounted}, err
@@ -159,7 +160,7 @@ func (d *DB) activeShare(ctx context.Context, used int64) (p activeShare, err er
 	if err != nil {
 		return p, err
 	}
-	all, err := number[int](ctx, d.read, `SELECT count(*) FROM tasks`)
+	all, err := tables.Number[int](ctx, d.read, `SELECT count(*) FROM tasks`)
 	p.others = max(all-p.active, 0)
 	switch {
 	case err != nil || p.active == 0:
@@ -174,7 +175,7 @@ func (d *DB) activeShare(ctx context.Context, used int64) (p activeShare, err er
 		samples = append(samples, fmt.Sprintf(some, final, "ASC"), fmt.Sprintf(some, final, "DESC"))
 	}
 	samples = append(samples, `SELECT task FROM (SELECT task FROM tasks WHERE lost IS NOT NULL LIMIT 500)`)
-	other, err = number[float64](ctx, d.read, `SELECT coalesce(avg(length(body)), 0.0) FROM events WHERE task IN (`+strings.Join(samples, " UNION ")+`)`)
+	other, err = tables.Number[float64](ctx, d.read, `SELECT coalesce(avg(length(body)), 0.0) FROM events WHERE task IN (`+strings.Join(samples, " UNION ")+`)`)
 	share, other = share+beside*float64(p.active), (other+beside)*float64(p.others)
 	p.bytes = int64(float64(used) * share / (share + other))
 	return p, err

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/rollup"
 )
 
@@ -18,7 +19,7 @@ func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.
 	var row rollupRow
 	columns, into := row.columns(r)
 	query, args := d.rollupsQuery(r, columns)
-	return eachRow(ctx, d.read, query, args, func(rows *sql.Rows) error {
+	return tables.EachRow(ctx, d.read, query, args, func(rows *sql.Rows) error {
 		if err := rows.Scan(into...); err != nil {
 			return err
 		}
@@ -83,13 +84,13 @@ func (d *DB) rollupsQuery(r history.RollupRange, columns string) (query string, 
 	}
 	table, key := `rollups`, `name, worker, queue`
 	filters := []filter{{`name`, r.Names}, {`worker`, r.Workers}, {`queue`, r.Queues}}
-	where, span := []string{`span = ?`}, inMinutes(r.Span)
+	where, span := []string{`span = ?`}, tables.Minutes(r.Span)
 	if summed(r) {
 		table, key = `rollup_sums`, `symbol`
 		filters = []filter{{`symbol`, slices.Concat(r.Names, r.Workers, r.Queues)}} // but one is empty
 		where, args = append([]string{`grouping = ?`}, where...), append(args, r.By)
 	}
-	first, end := startMinute(r.From), startMinute(r.To)
+	first, end := tables.StartMinute(r.From), tables.StartMinute(r.To)
 	start := first + (span-first%span)%span
 	if len(filters[0].texts) > 0 && start < end && (end-start)/span <= maxSought {
 		where = append(where, `at IN (WITH RECURSIVE starts(at) AS (VALUES (?) UNION ALL SELECT at + ? FROM starts WHERE at + ? < ?)
@@ -118,17 +119,6 @@ func summed(r history.RollupRange) bool {
 		(len(r.Workers) == 0 || r.By == history.ByWorker) && (len(r.Queues) == 0 || r.By == history.ByQueue)
 }
 
-func inMinutes(length time.Duration) int64 { return int64(length / time.Minute) }
-
-// startMinute is the first minute that does not start before t.
-func startMinute(t time.Time) int64 {
-	at := t.Unix() / 60
-	if time.Unix(60*at, 0).Before(t) {
-		at++
-	}
-	return at
-}
-
 // addRollups adds rollups to stored ones of each span, and to their sums.
 func (t *tx) addRollups(cells []history.Rollup) error {
 	s := sums{}
@@ -144,7 +134,7 @@ func (t *tx) addRollups(cells []history.Rollup) error {
 			}
 		}
 		for _, span := range history.RollupSpans() {
-			length := inMinutes(span.Length)
+			length := tables.Minutes(span.Length)
 			if err := t.addRollup(length, key, m); err != nil {
 				return err
 			}
@@ -217,9 +207,9 @@ func (d *DB) expireRollups(ctx context.Context) error {
 		return err
 	}
 	for _, span := range history.RollupSpans() {
-		length, end := inMinutes(span.Length), startMinute(today.Add(-span.Retention))
+		length, end := tables.Minutes(span.Length), tables.StartMinute(today.Add(-span.Retention))
 		for range maxExpired {
-			oldest, err := list[int64](ctx, d.read, `SELECT at FROM rollups WHERE span = ? AND at < ? ORDER BY at LIMIT 1`, length, end)
+			oldest, err := tables.List[int64](ctx, d.read, `SELECT at FROM rollups WHERE span = ? AND at < ? ORDER BY at LIMIT 1`, length, end)
 			if err != nil {
 				return err
 			}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -20,7 +21,7 @@ const maxPage = 500
 func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (page history.TaskPage, err error) {
 	defer annotate(&err, "search history")
 	r.Limit = min(max(r.Limit, 1), maxPage)
-	err = d.snapshot(ctx, func(q queryer) error {
+	err = d.snapshot(ctx, func(q tables.Reader) error {
 		s, err := newSearch(ctx, q, r, d.limits, false)
 		if err == nil {
 			page, err = s.page(ctx)
@@ -33,7 +34,7 @@ func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (page history.Tas
 // Count returns how many tasks match, exactly up to limit.
 func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int) (count history.Count, err error) {
 	defer annotate(&err, "count history")
-	err = d.snapshot(ctx, func(tx queryer) error {
+	err = d.snapshot(ctx, func(tx tables.Reader) error {
 		s, err := newSearch(ctx, tx, history.TaskRequest{Query: q, Now: now, Limit: limit}, d.limits, true)
 		if err == nil {
 			count, err = s.count(ctx)
@@ -72,7 +73,7 @@ func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) 
 }
 
 // snapshot calls f in a read transaction.
-func (d *DB) snapshot(ctx context.Context, f func(q queryer) error) error {
+func (d *DB) snapshot(ctx context.Context, f func(q tables.Reader) error) error {
 	tx, err := d.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true})
 	if err != nil {
 		return err
@@ -83,7 +84,7 @@ func (d *DB) snapshot(ctx context.Context, f func(q queryer) error) error {
 
 // search is one call of Tasks or Count.
 type search struct {
-	q      queryer
+	q      tables.Reader
 	r      history.TaskRequest
 	o      sortOrder
 	limits limits
@@ -190,7 +191,7 @@ func (s *search) checked(ctx context.Context, rows []row) ([]row, error) {
 		return nil, err
 	}
 	// A join looks each row up as it comes; IN would make an index of the numbers first.
-	found, err := list[int64](ctx, s.q, "SELECT task FROM (SELECT value AS number FROM json_each(?)) CROSS JOIN tasks ON task = number WHERE "+s.check.sql,
+	found, err := tables.List[int64](ctx, s.q, "SELECT task FROM (SELECT value AS number FROM json_each(?)) CROSS JOIN tasks ON task = number WHERE "+s.check.sql,
 		append([]any{jsonArray(sorted)}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("check tasks: %w", err)
@@ -218,7 +219,7 @@ func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
 	}
 	batch := make([]candidate, 0, len(rows))
 	duplicates := s.r.Query.Mentions(query.Dup)
-	err := eachRow(ctx, s.q, `SELECT task, id, body, call, dup FROM tasks JOIN events USING (task)
+	err := tables.EachRow(ctx, s.q, `SELECT task, id, body, call, dup FROM tasks JOIN events USING (task)
 		WHERE task IN (SELECT value FROM json_each(?))`, []any{jsonArray(tasksOf(rows))}, func(found *sql.Rows) error {
 		var task int64
 		var id any
@@ -293,10 +294,10 @@ func (s *search) countRows(ctx context.Context) (history.Count, error) {
 		}
 	}
 	text, args = text+" LIMIT ?", append(args, most)
-	read, err := number[int](ctx, s.q, "SELECT count(*) FROM ("+text+")", args...)
+	read, err := tables.Number[int](ctx, s.q, "SELECT count(*) FROM ("+text+")", args...)
 	n := read
 	if err == nil && s.check.sql != always.sql {
-		n, err = number[int](ctx, s.q, "SELECT count(*) FROM (SELECT 1 FROM tasks JOIN ("+text+") USING (task) WHERE "+s.check.sql+" LIMIT ?)",
+		n, err = tables.Number[int](ctx, s.q, "SELECT count(*) FROM (SELECT 1 FROM tasks JOIN ("+text+") USING (task) WHERE "+s.check.sql+" LIMIT ?)",
 			slices.Concat(args, s.check.args, []any{s.r.Limit + 1})...)
 	}
 	if err != nil {

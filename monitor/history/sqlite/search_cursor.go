@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // row is a row of tasks that may match.
@@ -16,7 +18,7 @@ type row struct {
 
 // rowCursor reads the rows that sources find, in the order of the list. It never splits rows with equal keys.
 type rowCursor struct {
-	q       queryer
+	q       tables.Reader
 	o       sortOrder
 	sources []source
 	ranges  []plan // plans that also find all matching rows
@@ -102,7 +104,7 @@ func (w *rowCursor) read(ctx context.Context, limit int) ([]row, error) {
 	}
 	text, args := merged(w.sources, what, in)
 	rows := make([]row, 0, min(limit, 1000))
-	err := eachRow(ctx, w.q, text+w.o.orderBy("value", "clock")+" LIMIT ?", append(args, limit), func(selected *sql.Rows) error {
+	err := tables.EachRow(ctx, w.q, text+w.o.orderBy("value", "clock")+" LIMIT ?", append(args, limit), func(selected *sql.Rows) error {
 		var r row
 		err := selected.Scan(&r.task, &r.value, &r.clock)
 		rows = append(rows, r)
@@ -131,7 +133,7 @@ func (w *rowCursor) sample(ctx context.Context, in condition, n int) (condition,
 	if w.o.descending {
 		bound, direction, operator = "min", "DESC", ">="
 	}
-	err := eachRow(ctx, w.q, "SELECT "+bound+"(clock), count(*) FROM ("+text+" ORDER BY "+first.column+" "+direction+" LIMIT ?)",
+	err := tables.EachRow(ctx, w.q, "SELECT "+bound+"(clock), count(*) FROM ("+text+" ORDER BY "+first.column+" "+direction+" LIMIT ?)",
 		append(args, n), func(rows *sql.Rows) error {
 			var clock sql.NullInt64
 			var sampled int
@@ -156,7 +158,7 @@ func (w *rowCursor) skip(ctx context.Context) error {
 	}
 	for _, p := range w.ranges {
 		text, args := merged(p.sources, "clock", always)
-		clocks, err := list[sql.NullInt64](ctx, w.q, "SELECT "+extreme+"(clock) FROM ("+text+")", args...)
+		clocks, err := tables.List[sql.NullInt64](ctx, w.q, "SELECT "+extreme+"(clock) FROM ("+text+")", args...)
 		if err != nil {
 			return fmt.Errorf("find start of range: %w", err)
 		}

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state/query"
 )
 
@@ -33,7 +34,7 @@ func defaultLimits() limits {
 
 // newSearch chooses the source of rows: the plan that finds fewest; if that finds many, an index in the order of the list, of
 // which few rows are read before a page is full. A count reads any plan in place of that.
-func newSearch(ctx context.Context, q queryer, r history.TaskRequest, l limits, counting bool) (*search, error) {
+func newSearch(ctx context.Context, q tables.Reader, r history.TaskRequest, l limits, counting bool) (*search, error) {
 	s := &search{q: q, limits: l, r: r, o: newOrder(r.Sort, r.Newer), exact: true}
 	s.rowCursor = rowCursor{q: q, o: s.o}
 	if r.From != nil {
@@ -129,7 +130,7 @@ func (s *search) measure(ctx context.Context, p *plan, most int) error {
 		most = min(most, s.limits.gather+1)
 	}
 	for _, source := range p.sources {
-		found, err := list[int](ctx, s.q,
+		found, err := tables.List[int](ctx, s.q,
 			"SELECT count(*) FROM (SELECT 1 FROM "+source.from()+" WHERE "+source.where+" LIMIT ?)",
 			append(slices.Clone(source.args), most-p.size)...)
 		if err != nil {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/history/trigram"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -71,7 +72,7 @@ func (c *compiler) match(ctx context.Context, values []query.Value) ([][]trigram
 
 // textsTo returns the greatest tasks.task that indexing has come to.
 func (c *compiler) textsTo(ctx context.Context) (int64, error) {
-	return number[int64](ctx, c.q, `SELECT `+indexedTo)
+	return tables.Number[int64](ctx, c.q, `SELECT `+indexedTo)
 }
 
 // appendTrigrams appends the trigrams of a text.
@@ -116,7 +117,7 @@ func (c *compiler) rarest(ctx context.Context, grams []string) ([]string, error)
 func (c *compiler) takeSample(ctx context.Context) error {
 	var reader state.Reader
 	c.sample = make([]string, 0, sampleTasks)
-	err := eachRow(ctx, c.q, `SELECT id, body FROM (SELECT task, id FROM tasks ORDER BY clock DESC LIMIT ?) JOIN events USING (task)`, []any{sampleTasks}, func(rows *sql.Rows) error {
+	err := tables.EachRow(ctx, c.q, `SELECT id, body FROM (SELECT task, id FROM tasks ORDER BY clock DESC LIMIT ?) JOIN events USING (task)`, []any{sampleTasks}, func(rows *sql.Rows) error {
 		var id any
 		var events sql.RawBytes
 		if err := rows.Scan(&id, &events); err != nil {
@@ -136,7 +137,7 @@ type textMatch [][][]trigram.Gram
 
 // find returns tasks, from first to last, of which the text may match, at most limit, the newest blocks first. Tasks that are not
 // indexed are not among them.
-func (m textMatch) find(ctx context.Context, q queryer, first, last int64, limit int) (tasks []int64, err error) {
+func (m textMatch) find(ctx context.Context, q tables.Reader, first, last int64, limit int) (tasks []int64, err error) {
 	found, err := segments(ctx, q, `block BETWEEN ? AND ? ORDER BY block DESC`, first/trigram.Documents, last/trigram.Documents)
 	for i := 0; i < len(found) && len(tasks) < limit && err == nil; {
 		block := found[i].block

@@ -10,14 +10,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
-
-// queryer is what a search needs of a connection.
-type queryer interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
 
 // condition is a part of a WHERE clause on tasks. One that is not exact selects more tasks than match, never fewer.
 type condition struct {
@@ -59,7 +55,7 @@ func join(operator string, list []condition) condition {
 }
 
 // bind returns the arguments with values for their placeholders, of tasks from low to high.
-func (c condition) bind(ctx context.Context, q queryer, low, high int64) ([]any, error) {
+func (c condition) bind(ctx context.Context, q tables.Reader, low, high int64) ([]any, error) {
 	args := slices.Clone(c.args)
 	for i, a := range args {
 		switch a := a.(type) {
@@ -83,7 +79,7 @@ func (c condition) texts() bool {
 
 // compiler turns queries into conditions.
 type compiler struct {
-	q      queryer
+	q      tables.Reader
 	now    time.Time
 	used   map[query.Field][]symbol // cache of usedSymbols
 	sample []string                 // texts of the newest tasks
@@ -311,7 +307,7 @@ func (c *compiler) exactSymbols(ctx context.Context, values []query.Value) ([]in
 		texts[i] = v.Text
 	}
 	places := strings.TrimSuffix(strings.Repeat("?,", len(texts)), ",")
-	found, err := list[int64](ctx, c.q, "SELECT symbol FROM symbols WHERE text IN ("+places+")", texts...)
+	found, err := tables.List[int64](ctx, c.q, "SELECT symbol FROM symbols WHERE text IN ("+places+")", texts...)
 	return found, wrap("resolve values", err)
 }
 
@@ -355,8 +351,8 @@ func (c *compiler) usedSymbols(ctx context.Context, f query.Field) ([]symbol, er
 }
 
 // symbolsOf returns the symbols that a query selects, with their texts.
-func symbolsOf(ctx context.Context, q queryer, query string, args ...any) (found []symbol, err error) {
-	err = eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
+func symbolsOf(ctx context.Context, q tables.Reader, query string, args ...any) (found []symbol, err error) {
+	err = tables.EachRow(ctx, q, query, args, func(rows *sql.Rows) error {
 		var s symbol
 		err := rows.Scan(&s.number, &s.text)
 		found = append(found, s)

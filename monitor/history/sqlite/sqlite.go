@@ -32,6 +32,8 @@ type Options struct {
 
 // DB is a history.Store in a file.
 type DB struct {
+	smallTables // outbox, alerts, views, marks, credentials
+
 	path   string      // of the file, or Memory
 	opened os.FileInfo // the file, nil if there is none
 	lock   *os.File

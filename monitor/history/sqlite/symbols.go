@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"sync"
+
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // symbols is the table of symbols in memory. It is safe for concurrent use; transactions change it when they commit.
@@ -17,7 +19,7 @@ type symbols struct {
 // loadSymbols reads the whole table.
 func (d *DB) loadSymbols(ctx context.Context) error {
 	found := make(map[string]int64)
-	err := eachRow(ctx, d.read, `SELECT symbol, text FROM symbols`, nil, func(rows *sql.Rows) error {
+	err := tables.EachRow(ctx, d.read, `SELECT symbol, text FROM symbols`, nil, func(rows *sql.Rows) error {
 		var n int64
 		var text string
 		err := rows.Scan(&n, &text)

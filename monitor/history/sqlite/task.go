@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/umbelhq/umbel/internal/uuidtext"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // Task returns the events of a task as they were saved.
@@ -11,13 +12,13 @@ func (d *DB) Task(ctx context.Context, id string) (events []byte, err error) {
 	defer annotate(&err, "read task")
 	err = d.read.QueryRowContext(ctx,
 		`SELECT e.body FROM tasks t JOIN events e USING (task) WHERE t.id = ?`, idValue(id)).Scan(&events)
-	return events, notFound(err)
+	return events, tables.NotFound(err)
 }
 
 // Children returns the ids of the tasks whose parent is id, at most limit, by stamp.
 func (d *DB) Children(ctx context.Context, id string, limit int) (ids []string, err error) {
 	defer annotate(&err, "read children")
-	keys, err := list[any](ctx, d.read, `SELECT t.id FROM tasks t JOIN symbols o ON o.symbol = t.origin
+	keys, err := tables.List[any](ctx, d.read, `SELECT t.id FROM tasks t JOIN symbols o ON o.symbol = t.origin
 		WHERE t.parent = ? ORDER BY t.clock, t.micros, o.text, t.id LIMIT ?`, idValue(id), limit)
 	for _, key := range keys {
 		ids = append(ids, idText(key))

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/history/trigram"
 	"github.com/umbelhq/umbel/state"
 )
@@ -84,7 +85,7 @@ func (d *DB) indexAll(ctx context.Context, n int, progress func(indexed int)) er
 func (x *indexer) step(ctx context.Context, now time.Time) (more bool, err error) {
 	d := x.db
 	if now.Sub(x.aged).Abs() >= indexAge {
-		found, err := number[int64](ctx, d.read, `SELECT coalesce(max(clock), 0) FROM tasks`)
+		found, err := tables.Number[int64](ctx, d.read, `SELECT coalesce(max(clock), 0) FROM tasks`)
 		if err != nil {
 			return false, err
 		}
@@ -108,7 +109,7 @@ func (x *indexer) step(ctx context.Context, now time.Time) (more bool, err error
 
 // waiting returns about how many tasks are not indexed.
 func (x *indexer) waiting(ctx context.Context) (int64, error) {
-	return number[int64](ctx, x.db.read, `SELECT (SELECT count(*) FROM unindexed)
+	return tables.Number[int64](ctx, x.db.read, `SELECT (SELECT count(*) FROM unindexed)
 		+ max(coalesce((SELECT max(task) FROM tasks), 0) - `+indexedTo+`, 0)`)
 }
 
@@ -127,7 +128,7 @@ func (x *indexer) some(ctx context.Context, n int, stable int64) (done int, err 
 		return err
 	})
 	if err == nil {
-		err = d.snapshot(ctx, func(q queryer) error { return b.read(ctx, q, n, stable) })
+		err = d.snapshot(ctx, func(q tables.Reader) error { return b.read(ctx, q, n, stable) })
 	}
 	if err == nil && b.done > 0 {
 		segments := b.segments()
@@ -156,7 +157,7 @@ type taskText struct {
 	text               string
 }
 
-func (b *textBatch) read(ctx context.Context, q queryer, n int, stable int64) error {
+func (b *textBatch) read(ctx context.Context, q tables.Reader, n int, stable int64) error {
 	const (
 		columns = `SELECT tasks.task, tasks.final, tasks.clock, id, body FROM `
 		again   = columns + `unindexed u INDEXED BY unindexed_by_clock JOIN tasks USING (task) JOIN events USING (task) WHERE `
@@ -185,8 +186,8 @@ func (b *textBatch) read(ctx context.Context, q queryer, n int, stable int64) er
 }
 
 // list reads the texts of tasks.
-func (b *textBatch) list(ctx context.Context, q queryer, query string, args ...any) (found []taskText, err error) {
-	err = eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
+func (b *textBatch) list(ctx context.Context, q tables.Reader, query string, args ...any) (found []taskText, err error) {
+	err = tables.EachRow(ctx, q, query, args, func(rows *sql.Rows) error {
 		var v taskText
 		var id any
 		var events sql.RawBytes

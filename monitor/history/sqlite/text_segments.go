@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math/bits"
 
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/history/trigram"
 )
 
@@ -27,8 +28,8 @@ type segment struct {
 }
 
 // segments opens segments.
-func segments(ctx context.Context, q queryer, where string, args ...any) (list []segment, err error) {
-	err = eachRow(ctx, q, `SELECT segment, block, head FROM text_segments WHERE `+where, args, func(rows *sql.Rows) (err error) {
+func segments(ctx context.Context, q tables.Reader, where string, args ...any) (list []segment, err error) {
+	err = tables.EachRow(ctx, q, `SELECT segment, block, head FROM text_segments WHERE `+where, args, func(rows *sql.Rows) (err error) {
 		var s segment
 		var head []byte
 		if err := rows.Scan(&s.number, &s.block, &head); err != nil {
@@ -36,7 +37,7 @@ func segments(ctx context.Context, q queryer, where string, args ...any) (list [
 		}
 		s.Reader, err = trigram.Open(head, func(n int) (body []byte, err error) {
 			found := false
-			err = eachRow(ctx, q, `SELECT body FROM text_pages WHERE page = ?`, []any{s.number*segmentPages + int64(n)}, func(rows *sql.Rows) error {
+			err = tables.EachRow(ctx, q, `SELECT body FROM text_pages WHERE page = ?`, []any{s.number*segmentPages + int64(n)}, func(rows *sql.Rows) error {
 				found = true
 				return rows.Scan(&body)
 			})
@@ -76,7 +77,7 @@ func (d *DB) mergeable(ctx context.Context) (block int64, merge []int64, err err
 	}
 	newest := int64(0)
 	blocks := map[int64]*rows{}
-	err = eachRow(ctx, d.read, `SELECT segment, block, tasks FROM text_segments`, nil, func(found *sql.Rows) error {
+	err = tables.EachRow(ctx, d.read, `SELECT segment, block, tasks FROM text_segments`, nil, func(found *sql.Rows) error {
 		var number, of, tasks int64
 		if err := found.Scan(&number, &of, &tasks); err != nil {
 			return err
@@ -107,7 +108,7 @@ func (d *DB) mergeable(ctx context.Context) (block int64, merge []int64, err err
 // cleanSegments rewrites the segments of blocks of which a quarter was removed.
 func (d *DB) cleanSegments(ctx context.Context) error {
 	var blocks, stale []int64
-	err := eachRow(ctx, d.read, `SELECT block, text_stale.tasks FROM text_stale
+	err := tables.EachRow(ctx, d.read, `SELECT block, text_stale.tasks FROM text_stale
 		WHERE text_stale.tasks * 4 >= (SELECT total(tasks) FROM text_segments s WHERE s.block = text_stale.block)`, nil, func(rows *sql.Rows) error {
 		var block, n int64
 		err := rows.Scan(&block, &n)
@@ -122,13 +123,13 @@ func (d *DB) cleanSegments(ctx context.Context) error {
 
 // cleanBlock rewrites the segments of a block, of which n tasks were removed.
 func (d *DB) cleanBlock(ctx context.Context, block, n int64) error {
-	numbers, err := list[int64](ctx, d.read, `SELECT segment FROM text_segments WHERE block = ?`, block)
+	numbers, err := tables.List[int64](ctx, d.read, `SELECT segment FROM text_segments WHERE block = ?`, block)
 	if err != nil {
 		return err
 	}
 	var keep trigram.Set
 	first := block * trigram.Documents
-	err = eachRow(ctx, d.read, `SELECT task FROM tasks WHERE task BETWEEN ? AND ?`, []any{first, first + trigram.Documents - 1}, func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, d.read, `SELECT task FROM tasks WHERE task BETWEEN ? AND ?`, []any{first, first + trigram.Documents - 1}, func(rows *sql.Rows) error {
 		var task int64
 		err := rows.Scan(&task)
 		keep.Add(uint16(task - first))
@@ -152,7 +153,7 @@ func (d *DB) cleanBlock(ctx context.Context, block, n int64) error {
 // and leaves the segments alone if they have changed meanwhile.
 func (d *DB) rewriteSegments(ctx context.Context, block int64, numbers []int64, keep *trigram.Set) error {
 	var merged trigram.Segment
-	err := d.snapshot(ctx, func(q queryer) error {
+	err := d.snapshot(ctx, func(q tables.Reader) error {
 		found, err := segments(ctx, q, `segment IN (SELECT value FROM json_each(?))`, jsonArray(numbers))
 		if err != nil {
 			return err

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"slices"
 	"time"
+
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 const (
@@ -56,7 +58,7 @@ func (d *DB) sweepSymbols(ctx context.Context) (err error) {
 	defer d.symbols.recordUse(false)
 	used := make(map[int64]bool)
 	for _, query := range symbolQueries() {
-		err := eachRow(ctx, d.read, query, nil, func(rows *sql.Rows) error {
+		err := tables.EachRow(ctx, d.read, query, nil, func(rows *sql.Rows) error {
 			var n sql.NullInt64
 			err := rows.Scan(&n)
 			used[n.Int64] = true

@@ -3,6 +3,8 @@ package sqlite
 import (
 	"context"
 	"testing"
+
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // SweepSymbols removes symbols that nothing refers to.
@@ -36,7 +38,7 @@ func (d *DB) Remove(t *testing.T, id string) {
 
 func (d *DB) count(t *testing.T, query string) int {
 	t.Helper()
-	found, err := list[int](t.Context(), d.read, query)
+	found, err := tables.List[int](t.Context(), d.read, query)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/workflow"
 )
 
@@ -37,7 +38,7 @@ func (d *DB) Workflows(ctx context.Context, r history.WorkflowRequest) (page his
 	}
 	args = append(args, r.Limit+1)
 	var last int64
-	err = eachRow(ctx, d.read, `SELECT workflow, root, name, tasks, ended, failed, lost, first, last FROM workflows WHERE `+where+
+	err = tables.EachRow(ctx, d.read, `SELECT workflow, root, name, tasks, ended, failed, lost, first, last FROM workflows WHERE `+where+
 		statusTerm(r.Status)+` ORDER BY workflow DESC LIMIT ?`, args, func(rows *sql.Rows) error {
 		var w history.WorkflowSummary
 		var at int64
@@ -82,7 +83,7 @@ func statusTerm(s workflow.Status) string {
 func (d *DB) WorkflowTasks(ctx context.Context, root string, limit int, f func(id string, events []byte) error) (total int, err error) {
 	defer annotate(&err, "read workflow")
 	key := idValue(root)
-	total, err = number[int](ctx, d.read, `SELECT coalesce((SELECT tasks FROM workflows WHERE root = ?1), (SELECT 1 FROM tasks WHERE id = ?1), 0)`, key)
+	total, err = tables.Number[int](ctx, d.read, `SELECT coalesce((SELECT tasks FROM workflows WHERE root = ?1), (SELECT 1 FROM tasks WHERE id = ?1), 0)`, key)
 	if err != nil {
 		return 0, err
 	}
@@ -95,8 +96,8 @@ func (d *DB) WorkflowTasks(ctx context.Context, root string, limit int, f func(i
 		}
 		return f(idText(id), body)
 	}
-	if err := eachRow(ctx, d.read, read+`id = ? AND root IS NULL`, []any{key}, each); err != nil {
+	if err := tables.EachRow(ctx, d.read, read+`id = ? AND root IS NULL`, []any{key}, each); err != nil {
 		return 0, err
 	}
-	return total, eachRow(ctx, d.read, read+`root = ? ORDER BY clock LIMIT ?`, []any{key, limit - 1}, each)
+	return total, tables.EachRow(ctx, d.read, read+`root = ? ORDER BY clock LIMIT ?`, []any{key, limit - 1}, each)
 }

@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"context"
@@ -9,10 +9,10 @@ import (
 )
 
 // Requests implements history.Outbox.
-func (d *DB) Requests(ctx context.Context, f history.CommandFilter) (found []history.RequestSummary, next int64, err error) {
-	defer annotate(&err, "list requests")
+func (d Store) Requests(ctx context.Context, f history.CommandFilter) (found []history.RequestSummary, next int64, err error) {
+	defer d.engine.Annotate(&err, "list requests")
 	limit := min(max(f.Limit, 1), 500)
-	err = d.snapshot(ctx, func(q queryer) error {
+	err = d.engine.Snapshot(ctx, func(q Reader) error {
 		ids, err := newestRequests(ctx, q, f, limit+1)
 		if err != nil {
 			return err
@@ -22,7 +22,7 @@ func (d *DB) Requests(ctx context.Context, f history.CommandFilter) (found []his
 			next = ids[limit-1]
 		}
 		for _, id := range ids {
-			r, err := readRequest(ctx, q, id)
+			r, err := readRequest(ctx, q, d.engine.Dialect(), id)
 			if err != nil {
 				return err
 			}
@@ -35,11 +35,11 @@ func (d *DB) Requests(ctx context.Context, f history.CommandFilter) (found []his
 
 // newestRequests returns the IDs of at most limit requests with a command that matches, newest first. The IDs of the
 // commands of a request follow each other, so that the rest of one is skipped however many commands it has.
-func newestRequests(ctx context.Context, q queryer, f history.CommandFilter, limit int) ([]int64, error) {
+func newestRequests(ctx context.Context, q Reader, f history.CommandFilter, limit int) ([]int64, error) {
 	var ids []int64
 	for {
 		query, args := filterCommands(f)
-		firsts, err := list[int64](ctx, q, `SELECT first FROM outbox WHERE command IN (`+query+` ORDER BY command DESC LIMIT ?)
+		firsts, err := List[int64](ctx, q, `SELECT first FROM outbox WHERE command IN (`+query+` ORDER BY command DESC LIMIT ?)
 			ORDER BY command DESC`, append(args, limit)...)
 		if err != nil {
 			return nil, err
@@ -60,16 +60,16 @@ func newestRequests(ctx context.Context, q queryer, f history.CommandFilter, lim
 }
 
 // Request implements history.Outbox.
-func (d *DB) Request(ctx context.Context, id int64) (r history.RequestSummary, err error) {
-	defer annotate(&err, "read request %d", id)
-	err = d.snapshot(ctx, func(q queryer) error {
-		r, err = readRequest(ctx, q, id)
+func (d Store) Request(ctx context.Context, id int64) (r history.RequestSummary, err error) {
+	defer d.engine.Annotate(&err, "read request %d", id)
+	err = d.engine.Snapshot(ctx, func(q Reader) error {
+		r, err = readRequest(ctx, q, d.engine.Dialect(), id)
 		return err
 	})
 	return r, err
 }
 
-func readRequest(ctx context.Context, q queryer, id int64) (history.RequestSummary, error) {
+func readRequest(ctx context.Context, q Reader, dialect Dialect, id int64) (history.RequestSummary, error) {
 	r := history.RequestSummary{States: make(map[history.CommandState]int), Tasks: make(map[state.State]int)}
 	first, err := commandsOf(ctx, q, `WHERE first = ? ORDER BY command LIMIT 1`, id)
 	if err != nil {
@@ -79,24 +79,21 @@ func readRequest(ctx context.Context, q queryer, id int64) (history.RequestSumma
 		return r, history.ErrNotFound
 	}
 	r.First = first[0]
-	err = eachRow(ctx, q, `SELECT state, count(*), max(summary <> ?), max(target <> ?), total(answers LIKE '%"ok":false%')
+	err = EachRow(ctx, q, `SELECT state, count(*), max(CASE WHEN summary <> ? THEN 1 ELSE 0 END),
+			max(CASE WHEN target <> ? THEN 1 ELSE 0 END), sum(CASE WHEN answers LIKE '%"ok":false%' THEN 1 ELSE 0 END)
 		FROM outbox WHERE first = ? GROUP BY state`, []any{r.First.Summary, r.First.Target, id}, func(rows *sql.Rows) error {
 		var s history.CommandState
-		var n int
+		var n, refused int
 		var mixed, spread bool
-		var refused float64
 		err := rows.Scan(&s, &n, &mixed, &spread, &refused)
 		r.States[s], r.Mixed, r.Spread = n, r.Mixed || mixed, r.Spread || spread
-		r.Refused += int(refused)
+		r.Refused += refused
 		return err
 	})
 	if err != nil || r.First.Kind != "task" {
 		return r, err
 	}
-	// An id is stored as idValue returns it.
-	err = eachRow(ctx, q, `SELECT text, count(*) FROM outbox AS o
-		CROSS JOIN tasks ON tasks.id = iif(o.task LIKE '________-____-____-____-____________' AND o.task = lower(o.task), coalesce(unhex(o.task, '-'), o.task), o.task)
-		CROSS JOIN symbols ON symbol = tasks.state WHERE first = ? AND kind = 'task' GROUP BY text`, []any{id}, func(rows *sql.Rows) error {
+	err = EachRow(ctx, q, dialect.taskStates, []any{id}, func(rows *sql.Rows) error {
 		var s state.State
 		var n int
 		err := rows.Scan(&s, &n)

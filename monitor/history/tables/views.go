@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"context"
@@ -10,10 +10,10 @@ import (
 )
 
 // Views returns all views by name.
-func (d *DB) Views(ctx context.Context) (views []history.View, err error) {
-	defer annotate(&err, "read views")
+func (d Store) Views(ctx context.Context) (views []history.View, err error) {
+	defer d.engine.Annotate(&err, "read views")
 	const all = `SELECT view, name, query, sort, cols FROM views ORDER BY name, view`
-	err = eachRow(ctx, d.read, all, nil, func(rows *sql.Rows) error {
+	err = EachRow(ctx, d.engine.Reader(), all, nil, func(rows *sql.Rows) error {
 		var n int64
 		var v history.View
 		err := rows.Scan(&n, &v.Name, &v.Query, &v.Sort, &v.Columns)
@@ -25,34 +25,33 @@ func (d *DB) Views(ctx context.Context) (views []history.View, err error) {
 }
 
 // SaveView creates a view, if it has no ID, or replaces it.
-func (d *DB) SaveView(ctx context.Context, v history.View) (saved history.View, err error) {
-	defer annotate(&err, "save view")
-	err = d.update(ctx, func(t *tx) error {
-		var n int64
-		var err error
+func (d Store) SaveView(ctx context.Context, v history.View) (saved history.View, err error) {
+	defer d.engine.Annotate(&err, "save view")
+	var n int64
+	err = d.update(ctx, func(t tx) (err error) {
 		if v.ID == "" {
-			err = t.get(`INSERT INTO views (name, query, sort, cols) SELECT ?, ?, ?, ?
+			err = t.Get(`INSERT INTO views (name, query, sort, cols) SELECT ?, ?, ?, ?
 				WHERE (SELECT count(*) FROM views) < ? RETURNING view`,
 				[]any{v.Name, v.Query, v.Sort, v.Columns, history.MaxViews}, &n)
 			if errors.Is(err, sql.ErrNoRows) {
 				err = history.ErrTooManyViews
 			}
 		} else {
-			err = t.get(`UPDATE views SET name = ?, query = ?, sort = ?, cols = ? WHERE view = ? RETURNING view`,
+			err = t.Get(`UPDATE views SET name = ?, query = ?, sort = ?, cols = ? WHERE view = ? RETURNING view`,
 				[]any{v.Name, v.Query, v.Sort, v.Columns, viewKey(v.ID)}, &n)
 		}
-		v.ID = strconv.FormatInt(n, 10)
 		return err
 	})
-	return v, notFound(err)
+	v.ID = strconv.FormatInt(n, 10)
+	return v, NotFound(err)
 }
 
 // DeleteView removes a view, ErrNotFound if there is none.
-func (d *DB) DeleteView(ctx context.Context, id string) (err error) {
-	defer annotate(&err, "delete view")
-	return notFound(d.update(ctx, func(t *tx) error {
+func (d Store) DeleteView(ctx context.Context, id string) (err error) {
+	defer d.engine.Annotate(&err, "delete view")
+	return NotFound(d.update(ctx, func(t tx) error {
 		var n int64
-		return t.get(`DELETE FROM views WHERE view = ? RETURNING view`, []any{viewKey(id)}, &n)
+		return t.Get(`DELETE FROM views WHERE view = ? RETURNING view`, []any{viewKey(id)}, &n)
 	}))
 }
 

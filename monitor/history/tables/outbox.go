@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"cmp"
@@ -14,11 +14,11 @@ import (
 )
 
 // Enqueue implements history.Outbox.
-func (d *DB) Enqueue(ctx context.Context, o history.CommandRequest) (commands []history.Command, replayed bool, err error) {
+func (d Store) Enqueue(ctx context.Context, o history.CommandRequest) (commands []history.Command, replayed bool, err error) {
 	if o.Audit.At.IsZero() {
-		o.Audit.At = d.now()
+		o.Audit.At = d.engine.Now()
 	}
-	err = d.change(ctx, "write commands", func(t *tx) (err error) {
+	err = d.change(ctx, "write commands", func(t tx) (err error) {
 		commands, replayed, err = t.enqueue(o)
 		return err
 	})
@@ -29,19 +29,22 @@ func (d *DB) Enqueue(ctx context.Context, o history.CommandRequest) (commands []
 }
 
 // change runs f in a transaction of the outbox.
-func (d *DB) change(ctx context.Context, what string, f func(t *tx) error) (err error) {
-	defer annotate(&err, "%s", what)
+func (d Store) change(ctx context.Context, what string, f func(t tx) error) (err error) {
+	defer d.engine.Annotate(&err, "%s", what)
 	return d.update(ctx, f)
 }
 
-func (t *tx) enqueue(o history.CommandRequest) (commands []history.Command, replayed bool, err error) {
+func (t tx) enqueue(o history.CommandRequest) (commands []history.Command, replayed bool, err error) {
+	if err := t.lockOutbox(); err != nil {
+		return nil, false, err
+	}
 	if o.IdempotencyKey != "" {
-		first, known, err := requestByKey(t.ctx, t, o.IdempotencyKey, o.Fingerprint, o.Audit.At)
+		first, known, err := requestByKey(t.Context(), t, o.IdempotencyKey, o.Fingerprint, o.Audit.At)
 		if err != nil {
 			return nil, false, err
 		}
 		if known {
-			commands, err = requestCommands(t.ctx, t, first)
+			commands, err = requestCommands(t.Context(), t, first)
 			return commands, true, err
 		}
 	}
@@ -57,13 +60,13 @@ func (t *tx) enqueue(o history.CommandRequest) (commands []history.Command, repl
 		if i == 0 {
 			first = c.ID
 			c.RequestID = first
-			if err := t.exec(`UPDATE outbox SET first = command WHERE command = ?`, first); err != nil {
+			if err := t.Exec(`UPDATE outbox SET first = command WHERE command = ?`, first); err != nil {
 				return nil, false, err
 			}
 		}
 	}
 	o.Audit.Commands, o.Audit.FirstCommand = len(commands), first
-	if err := t.audit(o.Audit); err != nil {
+	if err := WriteAudit(t, o.Audit); err != nil {
 		return nil, false, err
 	}
 	if o.IdempotencyKey != "" {
@@ -89,16 +92,16 @@ func complete(c *history.Command, a history.AuditRecord) {
 }
 
 // addCommand writes a new command and sets its ID.
-func (t *tx) addCommand(c *history.Command) error {
+func (t tx) addCommand(c *history.Command) error {
 	expected, answers, err := encodeNodes(c)
 	if err != nil {
 		return err
 	}
-	c.ID, err = t.insert(`INSERT INTO outbox (`+commandColumns+`)
-		VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+	c.ID, err = t.Insert("command", `INSERT INTO outbox (`+newColumns+`)
+		VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
 		c.RequestID, c.Schema, c.Kind, c.Group, c.Target, c.Summary, notNil(c.Payload), c.TaskID, c.Actor, string(c.State),
 		c.Attempts, c.Deferrals, c.LastError, expected, answers, c.CreatedAt.UnixMicro(), c.DueAt.UnixMicro(),
-		micros(c.ExpiresAt), micros(c.ClaimedAt), micros(c.SentAt), micros(c.DoneAt))
+		Micros(c.ExpiresAt), Micros(c.ClaimedAt), Micros(c.SentAt), Micros(c.DoneAt))
 	if err != nil {
 		return err
 	}
@@ -110,10 +113,20 @@ func (t *tx) addCommand(c *history.Command) error {
 	return t.addNodes(c.ID, c.Expected...)
 }
 
+// lockOutbox has other transactions that add commands wait until this one ends. So the IDs of the commands of a request follow
+// each other, a command is seen after those of its group before it, and a key is remembered once.
+func (t tx) lockOutbox() error {
+	if lock := t.Dialect().lockOutbox; lock != "" {
+		var n int64
+		return t.Get(lock, nil, &n)
+	}
+	return nil
+}
+
 // addNodes records the nodes that a command is for.
-func (t *tx) addNodes(id int64, nodes ...string) error {
+func (t tx) addNodes(id int64, nodes ...string) error {
 	for _, node := range nodes {
-		if err := t.exec(`INSERT INTO outbox_nodes (node, command) VALUES (?, ?) ON CONFLICT DO NOTHING`, node, id); err != nil {
+		if err := t.Exec(`INSERT INTO outbox_nodes (node, command) VALUES (?, ?) ON CONFLICT DO NOTHING`, node, id); err != nil {
 			return err
 		}
 	}
@@ -121,8 +134,8 @@ func (t *tx) addNodes(id int64, nodes ...string) error {
 }
 
 // RecordOutcomes implements history.Outbox.
-func (d *DB) RecordOutcomes(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
-	return d.change(ctx, "record outcomes", func(t *tx) error {
+func (d Store) RecordOutcomes(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
+	return d.change(ctx, "record outcomes", func(t tx) error {
 		for _, o := range outcomes {
 			if err := t.recordOutcome(now, o); err != nil {
 				return err
@@ -132,9 +145,9 @@ func (d *DB) RecordOutcomes(ctx context.Context, now time.Time, outcomes []histo
 	})
 }
 
-func (t *tx) recordOutcome(now time.Time, o history.Outcome) error {
+func (t tx) recordOutcome(now time.Time, o history.Outcome) error {
 	var known string
-	err := t.get(`SELECT expected FROM outbox WHERE command = ? AND state = 'in_flight'`, []any{o.ID}, &known)
+	err := t.Get(`SELECT expected FROM outbox WHERE command = ? AND state = 'in_flight'`+t.Dialect().forUpdate, []any{o.ID}, &known)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -152,12 +165,12 @@ func (t *tx) recordOutcome(now time.Time, o history.Outcome) error {
 	if due.IsZero() {
 		due = now
 	}
-	err = t.exec(`UPDATE outbox SET state = ?, due = ?, attempts = ?, deferrals = ?, error = ?, expected = ?,
+	err = t.Exec(`UPDATE outbox SET state = ?, due = ?, attempts = ?, deferrals = ?, error = ?, expected = ?,
 			payload = coalesce(?, payload), sent = ?, claimed = NULL, done = ? WHERE command = ?`,
-		string(o.State), due.UnixMicro(), o.Attempts, o.Deferrals, o.Error, expected, o.Payload, micros(o.SentAt), done, o.ID)
+		string(o.State), due.UnixMicro(), o.Attempts, o.Deferrals, o.Error, expected, o.Payload, Micros(o.SentAt), done, o.ID)
 	if err == nil && o.State == history.CommandDead {
-		err = t.exec(`INSERT INTO dead_letters (command, reason, at) VALUES (?, ?, ?)
-			ON CONFLICT DO UPDATE SET reason = excluded.reason, at = excluded.at`, o.ID, o.Error, done)
+		err = t.Exec(`INSERT INTO dead_letters (command, reason, at) VALUES (?, ?, ?)
+			ON CONFLICT (command) DO UPDATE SET reason = excluded.reason, at = excluded.at`, o.ID, o.Error, done)
 	}
 	if err != nil {
 		return err
@@ -166,8 +179,8 @@ func (t *tx) recordOutcome(now time.Time, o history.Outcome) error {
 }
 
 // AddReplies implements history.Outbox.
-func (d *DB) AddReplies(ctx context.Context, now time.Time, replies []history.CommandReplies) error {
-	return d.change(ctx, "record replies", func(t *tx) error {
+func (d Store) AddReplies(ctx context.Context, now time.Time, replies []history.CommandReplies) error {
+	return d.change(ctx, "record replies", func(t tx) error {
 		for i := range replies {
 			if err := t.addReplies(now, &replies[i]); err != nil {
 				return err
@@ -177,8 +190,8 @@ func (d *DB) AddReplies(ctx context.Context, now time.Time, replies []history.Co
 	})
 }
 
-func (t *tx) addReplies(now time.Time, r *history.CommandReplies) error {
-	found, err := commandsOf(t.ctx, t, `WHERE command = ? AND state = 'sent'`, r.ID)
+func (t tx) addReplies(now time.Time, r *history.CommandReplies) error {
+	found, err := commandsOf(t.Context(), t, `WHERE command = ? AND state = 'sent'`+t.Dialect().forUpdate, r.ID)
 	if err != nil || len(found) == 0 {
 		return err
 	}
@@ -188,7 +201,7 @@ func (t *tx) addReplies(now time.Time, r *history.CommandReplies) error {
 	if err != nil {
 		return err
 	}
-	err = t.exec(`UPDATE outbox SET answers = ?, state = ?, done = ? WHERE command = ?`,
+	err = t.Exec(`UPDATE outbox SET answers = ?, state = ?, done = ? WHERE command = ?`,
 		answers, string(r.State), doneAt(r.State, now), r.ID)
 	for _, a := range r.Replies {
 		if err == nil {
@@ -240,18 +253,20 @@ func encode[T any](list []T) (string, error) {
 	return string(text), nil
 }
 
-// notNil returns empty bytes for nil, which would be NULL.
-func notNil(b []byte) []byte {
-	if b == nil {
-		return []byte{}
+// EditReplies returns replies, as they are stored, with f applied to their texts.
+func EditReplies(stored string, f func(string) string) (string, error) {
+	var list []storedReply
+	if err := decodeList(stored, &list); err != nil {
+		return "", err
 	}
-	return b
-}
-
-// micros returns a time as µs since 1970 UTC, nil for NULL if it is zero.
-func micros(t time.Time) any {
-	if t.IsZero() {
-		return nil
+	changed := false
+	for i := range list {
+		if text := f(list[i].Text); text != list[i].Text {
+			list[i].Text, changed = text, true
+		}
 	}
-	return t.UnixMicro()
+	if !changed {
+		return stored, nil
+	}
+	return encode(list)
 }

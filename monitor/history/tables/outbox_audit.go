@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"cmp"
@@ -14,37 +14,35 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// newestAudit selects the highest number that a record ever had.
-const newestAudit = `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'audit'`
-
-// audit appends a record.
-func (t *tx) audit(a history.AuditRecord) error {
+// WriteAudit appends a record to the audit log.
+func WriteAudit(t Tx, a history.AuditRecord) error {
+	// First the number, by which transactions wait for each other where several write. It is not the number after the last: that
+	// one may have been cut off, and must be missed.
+	if err := t.Get(t.Dialect().nextAudit, nil, &a.ID); err != nil {
+		return err
+	}
 	var hash string
-	err := t.get(`SELECT hash FROM audit ORDER BY record DESC LIMIT 1`, nil, &hash)
+	err := t.Get(`SELECT hash FROM audit ORDER BY record DESC LIMIT 1`, nil, &hash)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
-	// Not the number after the last: that one may have been cut off, and must be missed.
-	if err := t.get(newestAudit, nil, &a.ID); err != nil {
-		return err
-	}
-	a.ID++
 	a.Kind, a.Outcome = cmp.Or(a.Kind, history.AuditAction), cmp.Or(a.Outcome, history.AuditAccepted)
-	return t.exec(`INSERT INTO audit (`+auditColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
-		a.ID, a.At.UnixMicro(), a.Actor, a.RemoteAddr, a.Action, a.Target, a.Detail, a.Commands, a.FirstCommand, chain(hash, &a),
+	return t.Exec(`INSERT INTO audit (`+AuditColumns+`) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
+		a.ID, a.At.UnixMicro(), a.Actor, a.RemoteAddr, a.Action, a.Target, a.Detail, a.Commands, a.FirstCommand, AuditHash(hash, &a),
 		string(a.Kind), string(a.Outcome), a.Method, a.Role, a.Endpoint)
 }
 
 const (
-	// formerAuditColumns are those of the schemas up to 14.
-	formerAuditColumns = "record, at, actor, remote, action, target, detail, commands, first, hash"
-	auditColumns       = formerAuditColumns + ", kind, outcome, method, role, endpoint"
+	// FormerAuditColumns are those of the schemas up to 14.
+	FormerAuditColumns = "record, at, actor, remote, action, target, detail, commands, first, hash"
+	// AuditColumns are those of the table audit.
+	AuditColumns = FormerAuditColumns + ", kind, outcome, method, role, endpoint"
 )
 
-// chain returns the hash of a record that follows the one with hash before: SHA-256, in hex, of that and of all
+// AuditHash returns the hash of a record that follows the one with hash before: SHA-256, in hex, of that and of all
 // fields in their order, numbers as 8 bytes, big end first, texts after their length as such a number. Records that earlier
 // versions wrote end with the commands: what follows is left out where all of it is empty.
-func chain(before string, a *history.AuditRecord) string {
+func AuditHash(before string, a *history.AuditRecord) string {
 	var b []byte
 	number := func(n int64) { b = binary.BigEndian.AppendUint64(b, uint64(n)) }
 	text := func(s string) {
@@ -69,20 +67,20 @@ func chain(before string, a *history.AuditRecord) string {
 }
 
 // AppendAudit implements history.Outbox.
-func (d *DB) AppendAudit(ctx context.Context, a history.AuditRecord) error {
+func (d Store) AppendAudit(ctx context.Context, a history.AuditRecord) error {
 	if a.At.IsZero() {
-		a.At = d.now()
+		a.At = d.engine.Now()
 	}
-	return d.change(ctx, "write audit record", func(t *tx) error { return t.audit(a) })
+	return d.change(ctx, "write audit record", func(t tx) error { return WriteAudit(t, a) })
 }
 
 // AuditLog implements history.Outbox.
-func (d *DB) AuditLog(ctx context.Context, f history.AuditFilter) (list []history.AuditRecord, next int64, err error) {
-	defer annotate(&err, "read audit log")
+func (d Store) AuditLog(ctx context.Context, f history.AuditFilter) (list []history.AuditRecord, next int64, err error) {
+	defer d.engine.Annotate(&err, "read audit log")
 	limit := min(max(f.Limit, 1), 500)
 	where, args := auditConditions(f)
 	bytes := 0
-	err = eachRecord(ctx, d.read, func(a history.AuditRecord) error {
+	err = EachAuditRecord(ctx, d.engine.Reader(), func(a history.AuditRecord) error {
 		bytes += len(a.Detail) + len(a.Target)
 		if len(list) == limit || len(list) > 0 && bytes > auditBytes {
 			next = list[len(list)-1].ID
@@ -140,8 +138,9 @@ func auditConditions(f history.AuditFilter) (where string, args []any) {
 // auditBytes bounds the length of a page of records, unless its first one is longer.
 const auditBytes = 4 << 20
 
-func eachRecord(ctx context.Context, q queryer, f func(history.AuditRecord) error, where string, args ...any) error {
-	return eachRow(ctx, q, `SELECT `+auditColumns+` FROM audit `+where, args,
+// EachAuditRecord calls f with the records that clauses after FROM select. f must not use the reader.
+func EachAuditRecord(ctx context.Context, q Reader, f func(history.AuditRecord) error, where string, args ...any) error {
+	return EachRow(ctx, q, `SELECT `+AuditColumns+` FROM audit `+where, args,
 		func(rows *sql.Rows) error {
 			var a history.AuditRecord
 			var at int64
@@ -156,9 +155,9 @@ func eachRecord(ctx context.Context, q queryer, f func(history.AuditRecord) erro
 }
 
 // VerifyAudit implements history.Outbox.
-func (d *DB) VerifyAudit(ctx context.Context) (bad int64, err error) {
-	defer annotate(&err, "verify audit log")
-	newest, err := number[int64](ctx, d.read, newestAudit)
+func (d Store) VerifyAudit(ctx context.Context) (bad int64, err error) {
+	defer d.engine.Annotate(&err, "verify audit log")
+	newest, err := Number[int64](ctx, d.engine.Reader(), d.engine.Dialect().newestAudit)
 	if err != nil {
 		return 0, err
 	}
@@ -167,8 +166,8 @@ func (d *DB) VerifyAudit(ctx context.Context) (bad int64, err error) {
 	var hash string
 	for last < newest {
 		before := last
-		err := eachRecord(ctx, d.read, func(a history.AuditRecord) error {
-			if a.ID != last+1 || chain(hash, &a) != a.Hash {
+		err := EachAuditRecord(ctx, d.engine.Reader(), func(a history.AuditRecord) error {
+			if a.ID != last+1 || AuditHash(hash, &a) != a.Hash {
 				return errStop
 			}
 			last, hash = a.ID, a.Hash

@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"context"
@@ -9,16 +9,16 @@ import (
 )
 
 // Claim implements history.Outbox.
-func (d *DB) Claim(ctx context.Context, now time.Time, limit, each int) (history.Claimed, error) {
-	waiting, err := list[bool](ctx, d.read, `SELECT EXISTS (SELECT 1 FROM outbox WHERE state = 'pending')`)
+func (d Store) Claim(ctx context.Context, now time.Time, limit, each int) (c history.Claimed, err error) {
+	defer d.engine.Annotate(&err, "claim commands")
+	waiting, err := List[bool](ctx, d.engine.Reader(), `SELECT EXISTS (SELECT 1 FROM outbox WHERE state = 'pending')`)
 	if err != nil {
-		return history.Claimed{}, wrap("claim commands", explain(err))
+		return history.Claimed{}, err
 	}
 	if !waiting[0] {
 		return history.Claimed{}, nil // without keeping others from writing
 	}
-	var c history.Claimed
-	err = d.change(ctx, "claim commands", func(t *tx) (err error) {
+	err = d.update(ctx, func(t tx) (err error) {
 		c, err = t.claim(now, limit, each)
 		return err
 	})
@@ -29,10 +29,11 @@ func (d *DB) Claim(ctx context.Context, now time.Time, limit, each int) (history
 }
 
 const (
-	expireCommands = `UPDATE outbox INDEXED BY outbox_expiring SET state = 'expired', done = ?1
+	// expire follows UPDATE … SET.
+	expire = `state = 'expired', done = ?1
 		WHERE state = 'pending' AND expires IS NOT NULL AND expires <= ?1 AND schema = ?2`
 
-	// open is what outbox_open is an index of, in the words that SQLite knows it by.
+	// open is what outbox_open is an index of, in the words that an engine knows it by.
 	open = `state IN ('in_flight', 'pending')`
 
 	// claimableGroups has the groups whose first command may be claimed, the one that waits longest first. It takes a few
@@ -44,10 +45,10 @@ const (
 			SELECT (SELECT min(grp) FROM outbox WHERE schema = ?1 AND ` + open + ` AND grp > groups.grp)
 			FROM groups WHERE grp IS NOT NULL
 		)
-		SELECT groups.grp FROM groups CROSS JOIN outbox ON command = (
+		SELECT groups.grp FROM groups CROSS JOIN outbox WHERE command = (
 			SELECT min(command) FROM outbox AS o
 			WHERE schema = ?1 AND ` + open + ` AND o.grp = groups.grp AND state = 'pending')
-		WHERE due <= ?2 AND NOT EXISTS (
+		AND due <= ?2 AND NOT EXISTS (
 			SELECT 1 FROM outbox AS o WHERE schema = ?1 AND ` + open + ` AND o.grp = groups.grp AND state = 'in_flight')
 		ORDER BY command LIMIT ?3`
 
@@ -55,14 +56,14 @@ const (
 	firstOfGroup = `WHERE schema = ? AND ` + open + ` AND grp = ? AND state = 'pending' ORDER BY command LIMIT ?`
 )
 
-func (t *tx) claim(now time.Time, limit, each int) (c history.Claimed, err error) {
+func (t tx) claim(now time.Time, limit, each int) (c history.Claimed, err error) {
 	at := now.UnixMicro()
-	expired, err := t.affected(expireCommands, at, history.CommandSchema)
+	expired, err := t.Change(t.Dialect().expireCommands, at, history.CommandSchema)
 	if err != nil {
 		return c, err
 	}
-	c.Expired = int(expired)
-	groups, err := list[string](t.ctx, t, claimableGroups, history.CommandSchema, at, limit)
+	c.Expired = expired
+	groups, err := List[string](t.Context(), t, t.Dialect().claimableGroups, history.CommandSchema, at, limit)
 	if err != nil {
 		return c, err
 	}
@@ -78,8 +79,8 @@ func (t *tx) claim(now time.Time, limit, each int) (c history.Claimed, err error
 }
 
 // claimGroup claims the first commands of a group, up to one that is not due.
-func (t *tx) claimGroup(group string, now time.Time, limit int) ([]history.Command, error) {
-	found, err := commandsOf(t.ctx, t, firstOfGroup, history.CommandSchema, group, limit)
+func (t tx) claimGroup(group string, now time.Time, limit int) ([]history.Command, error) {
+	found, err := t.Dialect().firstOfGroup(t, group, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +90,7 @@ func (t *tx) claimGroup(group string, now time.Time, limit int) ([]history.Comma
 			return found[:i], nil
 		}
 		c.State, c.ClaimedAt = history.CommandInFlight, time.UnixMicro(now.UnixMicro())
-		err := t.exec(`UPDATE outbox SET state = 'in_flight', claimed = ? WHERE command = ?`, now.UnixMicro(), c.ID)
+		err := t.Exec(`UPDATE outbox SET state = 'in_flight', claimed = ? WHERE command = ?`, now.UnixMicro(), c.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -98,17 +99,19 @@ func (t *tx) claimGroup(group string, now time.Time, limit int) ([]history.Comma
 }
 
 // Reclaim implements history.Outbox.
-func (d *DB) Reclaim(ctx context.Context, before time.Time, share []int64) (int, error) {
+func (d Store) Reclaim(ctx context.Context, before time.Time, share []int64) (int, error) {
 	n := 0
-	err := d.change(ctx, "reclaim commands", func(t *tx) error {
-		stale, err := list[int64](t.ctx, t, `SELECT command FROM outbox
+	err := d.change(ctx, "reclaim commands", func(t tx) error {
+		n = 0
+		stale, err := List[int64](t.Context(), t, `SELECT command FROM outbox
 			WHERE state = 'in_flight' AND claimed < ? AND schema = ?`, before.UnixMicro(), history.CommandSchema)
 		for _, id := range stale {
 			if slices.Contains(share, id) || err != nil {
 				continue
 			}
-			n++
-			err = t.exec(`UPDATE outbox SET state = 'pending', claimed = NULL WHERE command = ?`, id)
+			var changed int
+			changed, err = t.Change(`UPDATE outbox SET state = 'pending', claimed = NULL WHERE command = ? AND state = 'in_flight'`, id)
+			n += changed
 		}
 		return err
 	})

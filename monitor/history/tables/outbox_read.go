@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"context"
@@ -11,13 +11,17 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-const commandColumns = `command, first, schema, kind, grp, target, summary, payload, task, actor, state, attempts,
+// CommandColumns are those of the table outbox.
+const (
+	CommandColumns = `command, ` + newColumns
+	newColumns     = `first, schema, kind, grp, target, summary, payload, task, actor, state, attempts,
 	deferrals, error, expected, answers, created, due, expires, claimed, sent, done`
+)
 
 // commandsOf returns the commands that a WHERE clause selects.
-func commandsOf(ctx context.Context, q queryer, where string, args ...any) ([]history.Command, error) {
+func commandsOf(ctx context.Context, q Reader, where string, args ...any) ([]history.Command, error) {
 	var found []history.Command
-	err := eachRow(ctx, q, `SELECT `+commandColumns+` FROM outbox `+where, args, func(rows *sql.Rows) error {
+	err := EachRow(ctx, q, `SELECT `+CommandColumns+` FROM outbox `+where, args, func(rows *sql.Rows) error {
 		c, err := readCommand(rows)
 		found = append(found, c)
 		return err
@@ -35,7 +39,7 @@ func readCommand(rows *sql.Rows) (c history.Command, err error) {
 		return c, err
 	}
 	c.CreatedAt, c.DueAt = time.UnixMicro(created), time.UnixMicro(due)
-	c.ExpiresAt, c.ClaimedAt, c.SentAt, c.DoneAt = moment(expires), moment(claimed), moment(sent), moment(done)
+	c.ExpiresAt, c.ClaimedAt, c.SentAt, c.DoneAt = Moment(expires), Moment(claimed), Moment(sent), Moment(done)
 	if err := decodeList(expected, &c.Expected); err != nil {
 		return c, fmt.Errorf("read expected nodes of command %d: %w", c.ID, err)
 	}
@@ -58,9 +62,9 @@ func decodeList[T any](text string, into *[]T) error {
 }
 
 // Command implements history.Outbox.
-func (d *DB) Command(ctx context.Context, id int64) (c history.Command, err error) {
-	defer annotate(&err, "read command %d", id)
-	found, err := commandsOf(ctx, d.read, `WHERE command = ?`, id)
+func (d Store) Command(ctx context.Context, id int64) (c history.Command, err error) {
+	defer d.engine.Annotate(&err, "read command %d", id)
+	found, err := commandsOf(ctx, d.engine.Reader(), `WHERE command = ?`, id)
 	if err != nil {
 		return c, err
 	}
@@ -71,11 +75,11 @@ func (d *DB) Command(ctx context.Context, id int64) (c history.Command, err erro
 }
 
 // Commands implements history.Outbox.
-func (d *DB) Commands(ctx context.Context, f history.CommandFilter) (list []history.Command, next int64, err error) {
-	defer annotate(&err, "list commands")
+func (d Store) Commands(ctx context.Context, f history.CommandFilter) (list []history.Command, next int64, err error) {
+	defer d.engine.Annotate(&err, "list commands")
 	limit := min(max(f.Limit, 1), 500)
 	query, args := filterCommands(f)
-	list, err = commandsOf(ctx, d.read, `WHERE command IN (`+query+` ORDER BY command DESC LIMIT ?) ORDER BY command DESC`,
+	list, err = commandsOf(ctx, d.engine.Reader(), `WHERE command IN (`+query+` ORDER BY command DESC LIMIT ?) ORDER BY command DESC`,
 		append(args, limit+1)...)
 	if len(list) > limit {
 		list = list[:limit]
@@ -85,14 +89,14 @@ func (d *DB) Commands(ctx context.Context, f history.CommandFilter) (list []hist
 }
 
 // TasksWithCommands implements history.Outbox.
-func (d *DB) TasksWithCommands(ctx context.Context, kind string, tasks []string) (found []string, err error) {
-	defer annotate(&err, "look for commands")
-	ids, err := json.Marshal(tasks)
+func (d Store) TasksWithCommands(ctx context.Context, kind string, tasks []string) (found []string, err error) {
+	defer d.engine.Annotate(&err, "look for commands")
+	condition, ids, err := d.engine.Dialect().anyOf(tasks)
 	if err != nil {
 		return nil, err
 	}
-	return list[string](ctx, d.read, `SELECT DISTINCT task FROM outbox
-		WHERE task <> '' AND task IN (SELECT value FROM json_each(?)) AND kind = ?`, string(ids), kind)
+	return List[string](ctx, d.engine.Reader(), `SELECT DISTINCT task FROM outbox
+		WHERE task <> '' AND task `+condition+` AND kind = ?`, ids, kind)
 }
 
 // filterCommands returns a query for the keys of the commands that match. It merges one for each state, so that the
@@ -135,18 +139,18 @@ func filterCommands(f history.CommandFilter) (query string, args []any) {
 }
 
 // OutboxStats implements history.Outbox.
-func (d *DB) OutboxStats(ctx context.Context) (s history.OutboxStats, err error) {
-	defer annotate(&err, "summarize commands")
+func (d Store) OutboxStats(ctx context.Context) (s history.OutboxStats, err error) {
+	defer d.engine.Annotate(&err, "summarize commands")
 	s.States = make(map[history.CommandState]int)
-	err = d.snapshot(ctx, func(q queryer) error { return outboxStats(ctx, q, &s) })
+	err = d.engine.Snapshot(ctx, func(q Reader) error { return outboxStats(ctx, q, &s) })
 	return s, err
 }
 
 // topFailures is the number of errors in OutboxStats.
 const topFailures = 10
 
-func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
-	err := eachRow(ctx, q, `SELECT state, commands FROM outbox_counts WHERE commands > 0`, nil, func(rows *sql.Rows) error {
+func outboxStats(ctx context.Context, q Reader, s *history.OutboxStats) error {
+	err := EachRow(ctx, q, `SELECT state, sum(commands) FROM outbox_counts GROUP BY state HAVING sum(commands) > 0`, nil, func(rows *sql.Rows) error {
 		var state history.CommandState
 		var n int
 		err := rows.Scan(&state, &n)
@@ -158,14 +162,14 @@ func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
 	}
 	s.DeadLetters = s.States[history.CommandDead]
 	// Two ranges of outbox_open, since <> would look at all of it.
-	other, err := list[int](ctx, q, `
+	other, err := List[int](ctx, q, `
 		SELECT count(*) FROM outbox WHERE schema < ?1 AND state IN ('in_flight', 'pending') UNION ALL
 		SELECT count(*) FROM outbox WHERE schema > ?1 AND state IN ('in_flight', 'pending')`, history.CommandSchema)
 	if err != nil {
 		return err
 	}
 	s.OtherSchema = other[0] + other[1]
-	oldest, err := list[int64](ctx, q, `SELECT created FROM outbox WHERE state = 'pending' AND schema = ? ORDER BY command LIMIT 1`,
+	oldest, err := List[int64](ctx, q, `SELECT created FROM outbox WHERE state = 'pending' AND schema = ? ORDER BY command LIMIT 1`,
 		history.CommandSchema)
 	if err != nil {
 		return err
@@ -173,7 +177,7 @@ func outboxStats(ctx context.Context, q queryer, s *history.OutboxStats) error {
 	if len(oldest) > 0 {
 		s.OldestPending = time.UnixMicro(oldest[0])
 	}
-	return eachRow(ctx, q, `SELECT error, count(*) AS n FROM outbox WHERE state IN ('dead', 'pending') AND error <> ''
+	return EachRow(ctx, q, `SELECT error, count(*) AS n FROM outbox WHERE state IN ('dead', 'pending') AND error <> ''
 		GROUP BY error ORDER BY n DESC, error LIMIT ?`, []any{topFailures}, func(rows *sql.Rows) error {
 		var f history.ErrorCount
 		err := rows.Scan(&f.Error, &f.N)

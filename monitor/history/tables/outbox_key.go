@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"context"
@@ -12,9 +12,9 @@ import (
 const keyAge = 24 * time.Hour
 
 // CommandsByKey implements history.Outbox.
-func (d *DB) CommandsByKey(ctx context.Context, key, fingerprint string, now time.Time) (commands []history.Command, ok bool, err error) {
-	defer annotate(&err, "look for an idempotency key")
-	err = d.snapshot(ctx, func(q queryer) error {
+func (d Store) CommandsByKey(ctx context.Context, key, fingerprint string, now time.Time) (commands []history.Command, ok bool, err error) {
+	defer d.engine.Annotate(&err, "look for an idempotency key")
+	err = d.engine.Snapshot(ctx, func(q Reader) error {
 		var first int64
 		if first, ok, err = requestByKey(ctx, q, key, fingerprint, now); err == nil && ok {
 			commands, err = requestCommands(ctx, q, first)
@@ -25,9 +25,9 @@ func (d *DB) CommandsByKey(ctx context.Context, key, fingerprint string, now tim
 }
 
 // requestByKey returns the request that a key was used for, false if there is none.
-func requestByKey(ctx context.Context, q queryer, key, fingerprint string, now time.Time) (first int64, ok bool, err error) {
+func requestByKey(ctx context.Context, q Reader, key, fingerprint string, now time.Time) (first int64, ok bool, err error) {
 	var known string
-	err = eachRow(ctx, q, `SELECT print, first FROM idempotency WHERE key = ? AND at > ?`,
+	err = EachRow(ctx, q, `SELECT print, first FROM idempotency WHERE key = ? AND at > ?`,
 		[]any{key, now.Add(-keyAge).UnixMicro()}, func(rows *sql.Rows) error {
 			ok = true
 			return rows.Scan(&known, &first)
@@ -39,16 +39,16 @@ func requestByKey(ctx context.Context, q queryer, key, fingerprint string, now t
 }
 
 // rememberKey records the key of a request, and removes keys that are too old.
-func (t *tx) rememberKey(o history.CommandRequest, first int64) error {
-	err := t.exec(`DELETE FROM idempotency WHERE at <= ?`, o.Audit.At.Add(-keyAge).UnixMicro())
+func (t tx) rememberKey(o history.CommandRequest, first int64) error {
+	err := t.Exec(`DELETE FROM idempotency WHERE at <= ?`, o.Audit.At.Add(-keyAge).UnixMicro())
 	if err != nil {
 		return err
 	}
-	return t.exec(`INSERT INTO idempotency (key, print, first, at) VALUES (?, ?, ?, ?)`,
+	return t.Exec(`INSERT INTO idempotency (key, print, first, at) VALUES (?, ?, ?, ?)`,
 		o.IdempotencyKey, o.Fingerprint, first, o.Audit.At.UnixMicro())
 }
 
 // requestCommands returns the commands of a request by ID.
-func requestCommands(ctx context.Context, q queryer, first int64) ([]history.Command, error) {
+func requestCommands(ctx context.Context, q Reader, first int64) ([]history.Command, error) {
 	return commandsOf(ctx, q, `WHERE first = ? ORDER BY command`, first)
 }

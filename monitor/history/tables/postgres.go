@@ -1,0 +1,32 @@
+package tables
+
+import "github.com/umbelhq/umbel/monitor/history"
+
+const (
+	// lockedGroups are claimable groups that no other transaction claims from. What is read of a group afterwards is what the
+	// one that had it before has left.
+	lockedGroups = `SELECT grp FROM (` + claimableGroups + `) AS claimable
+		WHERE pg_try_advisory_xact_lock(hashtextextended(grp, 'outbox'::regclass::oid::bigint))`
+
+	// stillClaimable chooses the first pending commands of a group that has none in flight.
+	stillClaimable = `SELECT command FROM outbox WHERE schema = ?1 AND ` + open + ` AND grp = ?2 AND state = 'pending' AND NOT EXISTS (
+			SELECT 1 FROM outbox AS o WHERE schema = ?1 AND ` + open + ` AND o.grp = ?2 AND state = 'in_flight')
+		ORDER BY command LIMIT ?3`
+)
+
+// lockFirstOfGroup returns the first pending commands of a group that the transaction has locked, up to one that somebody is about
+// to discard: it waits for nobody.
+func lockFirstOfGroup(t tx, group string, limit int) ([]history.Command, error) {
+	ids, err := List[int64](t.Context(), t, stillClaimable, history.CommandSchema, group, limit)
+	if err != nil || len(ids) == 0 {
+		return nil, err
+	}
+	found, err := commandsOf(t.Context(), t, `WHERE command = ANY(?) AND state = 'pending'
+		ORDER BY command FOR UPDATE OF outbox SKIP LOCKED`, ids)
+	for i := range found {
+		if found[i].ID != ids[i] {
+			return found[:i], err
+		}
+	}
+	return found, err
+}
