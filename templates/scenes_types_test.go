@@ -13,6 +13,8 @@ func typeScenes() map[string]scene {
 	return map[string]scene{
 		"types":            {layout(templates.SectionTypes, "/types"), typeList()},
 		"types-span":       {layout(templates.SectionTypes, "/types"), typesInSpan()},
+		"types-past":       {past(layout(templates.SectionTypes, "/types")), typesThen()},
+		"type-past":        {past(layout(templates.SectionTypes, "/types/billing.tasks.charge")), typeThen()},
 		"type-span":        {layout(templates.SectionTypes, "/types/billing.tasks.charge"), typeInSpan()},
 		"types-none":       {layout(templates.SectionTypes, "/types"), templates.Types{Counted: lastDay(), Table: typeTable(), Sorts: typeList().Sorts}},
 		"type":             {layout(templates.SectionTypes, "/types/billing.tasks.charge"), typeDetail()},
@@ -30,6 +32,24 @@ func someTime() templates.Counted {
 		Last: "24h", From: from.UnixMicro(), To: from.Add(time.Hour).UnixMicro(), Carry: "?since=2026-11-20T10%3A00%3A00Z&until=2026-11-20T11%3A00%3A00Z",
 		Chosen: &templates.ChartSpan{From: from.UnixMicro(), To: from.Add(time.Hour).UnixMicro(), Href: "/ops/types"},
 	}
+}
+
+// dayBefore is the day before an instant.
+func dayBefore() templates.Counted {
+	until := at(0).Truncate(10 * time.Minute).UTC()
+	return templates.Counted{Last: "24h", Then: true, From: until.Add(-24 * time.Hour).UnixMicro(), To: until.UnixMicro()}
+}
+
+func typesThen() templates.Types {
+	v := typeList()
+	v.Counted, v.Rows = dayBefore(), v.Rows[:1]
+	return v
+}
+
+func typeThen() templates.TaskType {
+	v := typeDetail()
+	v.Counted = dayBefore()
+	return v
 }
 
 func typesInSpan() templates.Types {

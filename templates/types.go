@@ -34,6 +34,7 @@ type Types struct {
 // Counted is the span of time that a page counts.
 type Counted struct {
 	Last     string     // "24h"
+	Then     bool       // as of an instant, before which the counting ends
 	Chosen   *ChartSpan // counted instead, if it was chosen by its ends
 	From, To int64      // what was counted, in whole steps, µs; needed for a span that was chosen
 	Carry    string     // query of addresses that leads to the same span, "?last=7d", empty for the usual one
@@ -43,6 +44,9 @@ type Counted struct {
 func (c Counted) Phrase() string {
 	if c.Chosen != nil {
 		return "in this time"
+	}
+	if c.Then {
+		return "in the " + c.Last + " before"
 	}
 	return "in the last " + c.Last
 }

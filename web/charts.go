@@ -36,7 +36,7 @@ func (p *charts) readSeries(ctx context.Context, q lang.Query, chart query.Chart
 			timeout = 0
 		}
 		return rollup.Read(ctx, p.backend, p.backend.History(), rollup.Request{
-			Query: q, From: from, To: to, Now: now, GroupBy: chart.Group, RankBy: rollup.Measure(chart.Measure),
+			Query: q, From: from, To: to, Now: now, Read: p.then.ReadAt(), GroupBy: chart.Group, RankBy: rollup.Measure(chart.Measure),
 			OmitHistograms: chart.Measure == "", Timeout: timeout,
 		})
 	})

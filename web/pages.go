@@ -95,8 +95,8 @@ func (p *pages) table(o Options, queues *queuePages) []route {
 		{pattern: "/tasks", action: auth.View, load: tasks.load},
 		{pattern: "/tasks/{id}/compare", action: auth.View, load: task.loadCompare}, // before /tasks/*
 		{pattern: "/tasks/*", action: auth.View, load: task.load},
-		{pattern: templates.TypesPath, action: auth.View, onlyNow: typesOnlyNow, load: types.load},
-		{pattern: templates.TypesPath + "/*", action: auth.View, onlyNow: typesOnlyNow, load: types.loadType},
+		{pattern: templates.TypesPath, action: auth.View, load: types.load},
+		{pattern: templates.TypesPath + "/*", action: auth.View, load: types.loadType},
 		{pattern: templates.WorkflowsPath, action: auth.View, load: workflows.load},
 		{pattern: templates.WorkflowsPath + "/*", action: auth.View, load: workflows.loadWorkflow},
 		{pattern: templates.SchedulesPath, action: auth.View, load: (&schedulesPage{p.common, newCache[schedules.Result](schedulesAge), p.beats}).load},

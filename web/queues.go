@@ -104,7 +104,7 @@ func (p *queuePages) endedBy(ctx context.Context, span query.Span, v *templates.
 		now := p.now()
 		from, to := chart.Range(now)
 		return rollup.Read(ctx, p.backend, p.backend.History(), rollup.Request{
-			From: from, To: to, Now: now, GroupBy: rollup.ByQueue, OmitHistograms: true, MaxSeries: maxEndedQueues,
+			From: from, To: to, Now: now, Read: p.then.ReadAt(), GroupBy: rollup.ByQueue, OmitHistograms: true, MaxSeries: maxEndedQueues,
 		})
 	})
 	if err != nil {

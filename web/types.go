@@ -26,9 +26,6 @@ const (
 	maxTypesCached = 8                // tables: one has up to 10,000 types
 )
 
-// typesOnlyNow says why types are not shown as of an instant: the step that holds it is added up already.
-const typesOnlyNow = "Counts of task types are added up by steps of ten minutes and more, which no instant divides. Overview and Tasks show one."
-
 // typePages are the list of task types and the page of one.
 type typePages struct {
 	*common
@@ -52,11 +49,11 @@ func (p *typePages) load(ctx context.Context, a address) (page, error) {
 	if err != nil {
 		return page{}, invalid(err, templates.Link{Text: "All task types", Href: path})
 	}
-	v := templates.Types{Find: q.Find, Counted: counted(q, path), Sorts: typeSorts(q, path), Ranges: typeRanges(q, path)}
+	v := templates.Types{Find: q.Find, Counted: p.counted(q, path), Sorts: typeSorts(q, path), Ranges: typeRanges(q, path)}
 	pg := page{url: q.URL(templates.TypesPath), title: "Task types", section: templates.SectionTypes}
 	var usual map[string]tasktype.Usual
 	var reading sync.WaitGroup
-	reading.Go(func() { usual = p.usualBefore(ctx, q.Range(p.now()).Start()) })
+	reading.Go(func() { usual = p.usualBefore(ctx, p.counts(q).Start()) })
 	var failures []history.FailureGroup
 	if !q.Chosen() { // else they may have failed later
 		reading.Go(func() { failures = p.lastFailures(ctx) })
@@ -83,10 +80,13 @@ func (p *typePages) load(ctx context.Context, a address) (page, error) {
 	return pg, nil
 }
 
+// counts is the span of time that a page counts. At an instant it ends with the shortest span of counters that had ended.
+func (p *typePages) counts(q query.Types) tasktype.Span { return p.then.TypeSpan(q.Range(p.now())) }
+
 // table returns the counts of all types, which may be a little old.
 func (p *typePages) table(ctx context.Context, q query.Types) (tasktype.Table, error) {
 	return p.tables.get(spanOf(q).URL(""), func() (tasktype.Table, error) {
-		return tasktype.Read(ctx, p.backend.History(), q.Range(p.now()))
+		return tasktype.Read(ctx, p.backend.History(), p.counts(q))
 	})
 }
 
@@ -129,8 +129,8 @@ func typeSorts(q query.Types, path string) map[string]templates.Sort {
 func spanOf(q query.Types) query.Types { return query.Types{Last: q.Last, Span: q.Span} }
 
 // counted is the span of time of a query, and the way back from one that was chosen.
-func counted(q query.Types, path string) templates.Counted {
-	c := templates.Counted{Last: cmp.Or(q.Last, query.DefaultTypesLast), Carry: spanOf(q).URL("")}
+func (p *typePages) counted(q query.Types, path string) templates.Counted {
+	c := templates.Counted{Then: p.then != nil, Last: cmp.Or(q.Last, query.DefaultTypesLast), Carry: spanOf(q).URL("")}
 	if q.Chosen() {
 		c.Chosen = &templates.ChartSpan{From: q.From * 1e6, To: q.To * 1e6}
 		q.Span, q.After = query.Span{}, ""
@@ -174,7 +174,7 @@ func (p *typePages) loadType(ctx context.Context, a address) (page, error) {
 	)
 	reading.Go(func() (err error) {
 		d, err = p.details.get(q.URL("")+" "+a.name, func() (tasktype.Detail, error) {
-			return tasktype.ReadDetail(ctx, p.backend.History(), q.Range(p.now()), a.name)
+			return tasktype.ReadDetail(ctx, p.backend.History(), p.counts(q), a.name)
 		})
 		return err
 	})
@@ -185,14 +185,14 @@ func (p *typePages) loadType(ctx context.Context, a address) (page, error) {
 		return err
 	})
 	reading.Go(func() error {
-		usual = p.usualBefore(ctx, q.Range(p.now()).Start(), a.name)
+		usual = p.usualBefore(ctx, p.counts(q).Start(), a.name)
 		return nil
 	})
 	if err := reading.Wait(); err != nil {
 		return page{}, err
 	}
 	v := templates.TaskType{
-		Name: a.name, Detail: d, Sample: sample, Counted: counted(q, path), Ranges: typeRanges(q, path),
+		Name: a.name, Detail: d, Sample: sample, Counted: p.counted(q, path), Ranges: typeRanges(q, path),
 	}
 	v.Counted.From, v.Counted.To = micros(d.From), micros(d.To)
 	if d.Type.Name == "" && sample.Tasks == 0 && !q.Chosen() {

@@ -52,6 +52,7 @@ type Request struct {
 	Query          query.Query
 	From, To       time.Time
 	Now            time.Time     // what relative times refer to
+	Read           time.Time     // when counters of a Now that is past are looked at: it may be that only longer spans are kept
 	GroupBy        Group         // ByState if empty
 	OmitHistograms bool          // Wait and Run are not wanted
 	MaxSeries      int           // beside Other; 7 if 0
@@ -139,11 +140,15 @@ func Read(ctx context.Context, tasks Tasks, rollups history.RollupReader, r Requ
 
 // steps returns the length of a step, and the span of the rollups that it is made of.
 func steps(r Request) (step, span time.Duration) {
+	read := r.Now
+	if r.Read.After(read) {
+		read = r.Read
+	}
 	lengths := [...]time.Duration{1, 2, 5, 10, 30, 60, 180, 360, 720, 1440}
 	for _, n := range lengths {
 		step = n * time.Minute
 		for _, s := range history.RollupSpans() {
-			if step%s.Length == 0 && r.From.After(r.Now.Add(-s.Retention)) {
+			if step%s.Length == 0 && r.From.After(read.Add(-s.Retention)) {
 				span = s.Length
 			}
 		}

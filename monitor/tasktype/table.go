@@ -30,7 +30,7 @@ func Ranges() []time.Duration {
 	return []time.Duration{time.Hour, 6 * time.Hour, day, 7 * day, 30 * day}
 }
 
-// step is the length of the steps that a span of time is counted in, which counters as old as its beginning are kept for.
+// step is the length of the steps that a span of time is counted in, for which counters as old as its beginning are kept.
 func step(length, age time.Duration) time.Duration {
 	const day = 24 * time.Hour
 	least := day
@@ -42,16 +42,23 @@ func step(length, age time.Duration) time.Duration {
 	case length <= 3*day:
 		least = time.Hour
 	}
-	for _, s := range history.RollupSpans() {
+	return kept(least, age)
+}
+
+// kept is the shortest span, but no shorter than least, of which counters as old are kept.
+func kept(least, age time.Duration) time.Duration {
+	spans := history.RollupSpans()
+	for _, s := range spans {
 		if s.Length >= least && age <= s.Retention {
 			return s.Length
 		}
 	}
-	return day
+	return spans[len(spans)-1].Length
 }
 
-// Span is the time from From to To, as of Now.
-type Span struct{ From, To, Now time.Time }
+// Span is the time from From to To, as of Now. Of a Now that is past, Read is when it is looked at: then it may be that only
+// counters of longer steps are kept.
+type Span struct{ From, To, Now, Read time.Time }
 
 // Table is what happened to the tasks of each name.
 type Table struct {
@@ -107,12 +114,20 @@ func (s Span) Start() time.Time {
 	return t.From
 }
 
+// age is how long ago the span began when it is read.
+func (s Span) age() time.Duration {
+	if s.Read.After(s.Now) {
+		return s.Read.Sub(s.From)
+	}
+	return s.Now.Sub(s.From)
+}
+
 // widened returns a table without types of a span of time.
 func widened(s Span) Table {
 	if first := s.To.Add(-maxLength); s.From.Before(first) {
 		s.From = first
 	}
-	step := step(s.To.Sub(s.From), s.Now.Sub(s.From))
+	step := step(s.To.Sub(s.From), s.age())
 	t := Table{From: s.From.Truncate(step).UTC(), To: s.To.UTC(), Step: step}
 	if end := t.To.Add(step - 1).Truncate(step); end.Before(s.Now) {
 		t.To = end
@@ -124,8 +139,11 @@ func widened(s Span) Table {
 
 // newBuilder returns a builder of the table of a span of time.
 func newBuilder(s Span) *builder {
-	t := widened(s)
-	return &builder{Table: t, types: map[string]*building{}, known: make([]bool, t.steps())}
+	t, fine := widened(s), time.Minute
+	if t.Step > time.Hour {
+		fine = time.Hour
+	}
+	return &builder{Table: t, fine: kept(fine, s.age()), types: map[string]*building{}, known: make([]bool, t.steps())}
 }
 
 func (b *builder) read(ctx context.Context, rollups history.RollupReader, by history.RollupGrouping, names []string) (Table, error) {
@@ -141,10 +159,6 @@ func (b *builder) read(ctx context.Context, rollups history.RollupReader, by his
 
 // observe adds up how long a monitor was running. A step beside one in which none was is looked at more closely.
 func (b *builder) observe(ctx context.Context, rollups history.RollupReader) error {
-	fine := time.Minute
-	if b.Step > time.Hour {
-		fine = time.Hour
-	}
 	for i, known := range b.known {
 		start := b.From.Add(time.Duration(i) * b.Step)
 		end := start.Add(b.Step)
@@ -153,11 +167,11 @@ func (b *builder) observe(ctx context.Context, rollups history.RollupReader) err
 		}
 		switch {
 		case !known:
-		case fine == b.Step || i > 0 && b.known[i-1] && (i+1 == len(b.known) || b.known[i+1]):
+		case b.fine == b.Step || i > 0 && b.known[i-1] && (i+1 == len(b.known) || b.known[i+1]):
 			b.Observed += end.Sub(start)
 		default:
 			seen := map[int64]bool{}
-			r := history.RollupRange{From: start, To: end, Span: fine, By: history.ByTime}
+			r := history.RollupRange{From: start, To: end, Span: b.fine, By: history.ByTime}
 			err := rollups.Rollups(ctx, r, func(m history.Rollup) error {
 				seen[m.At] = true
 				return nil
@@ -165,7 +179,7 @@ func (b *builder) observe(ctx context.Context, rollups history.RollupReader) err
 			if err != nil {
 				return err
 			}
-			b.Observed += min(time.Duration(len(seen))*fine, end.Sub(start))
+			b.Observed += min(time.Duration(len(seen))*b.fine, end.Sub(start))
 		}
 	}
 	return nil
@@ -176,6 +190,7 @@ func (t *Table) steps() int { return max(int((t.To.Sub(t.From)+t.Step-1)/t.Step)
 // builder adds up a table.
 type builder struct {
 	Table
+	fine  time.Duration // spans that tell how long a monitor was running in a step
 	types map[string]*building
 	known []bool                                 // by step
 	added func(m history.Rollup, step int) error // is called with what has been added, if not nil

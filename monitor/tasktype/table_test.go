@@ -119,6 +119,27 @@ func TestReadCountsASpan(t *testing.T) {
 	}
 }
 
+// A past is counted in steps for which counters are still kept when it is read.
+func TestReadCountsAPast(t *testing.T) {
+	t.Parallel()
+	s := counted(t, history.Rollup{At: noon - 60, Name: "a", Succeeded: 2}, history.Rollup{At: noon - 41, Name: "a", Succeeded: 4})
+	at := time.Unix(noon*60, 0)
+	for days, step := range map[int]time.Duration{0: time.Minute, 3: 10 * time.Minute, 9: time.Hour} {
+		span := tasktype.Span{From: at.Add(-time.Hour), To: at, Now: at, Read: at.Add(time.Duration(days) * 24 * time.Hour)}
+		table, err := tasktype.Read(t.Context(), s, span)
+		if err != nil || len(table.Types) != 1 {
+			t.Fatalf("%d days later: %v, %+v", days, err, table)
+		}
+		observed := max(step, 2*time.Minute)
+		if step == 10*time.Minute {
+			observed *= 2
+		}
+		if table.Types[0].Succeeded != 6 || table.Step != step || !table.To.Equal(at) || table.Observed != observed {
+			t.Errorf("%d days later: %d in steps of %v until %v, observed for %v", days, table.Types[0].Succeeded, table.Step, table.To, table.Observed)
+		}
+	}
+}
+
 func TestRateCountsOnlyWhenAMonitorWasRunning(t *testing.T) {
 	t.Parallel()
 	cells := []history.Rollup{{At: noon - 5, Name: "a", Succeeded: 300}}

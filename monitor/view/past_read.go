@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/tasktype"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -134,7 +135,7 @@ func (p *Past) Count(_ context.Context, q query.Query) (history.Count, error) {
 	return history.Count{N: p.counts.Tasks, Exact: p.whole}, nil
 }
 
-// History returns the history, whose rollups end before the span that the instant divides.
+// History returns the history, whose rollups end at the instant.
 func (p *Past) History() History { return pastHistory{p.Reader.History(), p} }
 
 type pastHistory struct {
@@ -142,11 +143,81 @@ type pastHistory struct {
 	p *Past
 }
 
+// Rollups calls f with the rollups as they were. Of the span that the instant divides, those of shorter spans stand for it, as
+// far as they are kept.
 func (h pastHistory) Rollups(ctx context.Context, r history.RollupRange, f func(history.Rollup) error) error {
-	if end := time.UnixMicro(h.p.at).Truncate(r.Span); r.To.After(end) {
-		r.To = end
+	divided := h.p.Instant().Truncate(r.Span)
+	if !r.To.After(divided) {
+		return h.History.Rollups(ctx, r, f)
 	}
-	return h.History.Rollups(ctx, r, f)
+	from := r.From
+	r.To = divided
+	if err := h.History.Rollups(ctx, r, f); err != nil || from.After(divided) {
+		return err
+	}
+	for _, part := range h.p.parts(from, r.Span) {
+		r.From, r.To, r.Span = part.From, part.To, part.Span
+		err := h.History.Rollups(ctx, r, func(m history.Rollup) error {
+			m.At = divided.Unix() / 60
+			return f(m)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// parts returns the shorter spans whose rollups make up what was counted of a span by the instant. It leaves out those that are
+// not kept any more, but what is before a time does not matter.
+func (p *Past) parts(since time.Time, span time.Duration) (list []history.RollupRange) {
+	spans := history.RollupSpans()
+	from := p.Instant().Truncate(span)
+	for _, s := range slices.Backward(spans[:]) {
+		if s.Length >= span {
+			continue
+		}
+		needed := from
+		if since.After(needed) {
+			needed = since
+		}
+		if needed.Before(p.now().Add(-s.Retention)) {
+			break
+		}
+		to := p.Instant().Truncate(s.Length)
+		if to.After(from) {
+			list = append(list, history.RollupRange{From: from, To: to, Span: s.Length})
+		}
+		from = to
+	}
+	return list
+}
+
+// TypeSpan is a span of time that counters of task types cover, as of the instant. Without an instant it stays.
+func (p *Past) TypeSpan(s tasktype.Span) tasktype.Span {
+	if p != nil {
+		s.Now, s.Read = p.CountedUntil(s.From), p.ReadAt()
+	}
+	return s
+}
+
+// ReadAt is when the past is read, which decides how short the spans are that are kept of it; zero without an instant.
+func (p *Past) ReadAt() time.Time {
+	if p == nil {
+		return time.Time{}
+	}
+	return p.now().UTC()
+}
+
+// CountedUntil is where the shortest span of rollups ends that is kept and ended by the instant. What is before since does not
+// matter.
+func (p *Past) CountedUntil(since time.Time) time.Time {
+	const day = 24 * time.Hour
+	until := p.Instant().Truncate(day)
+	for _, part := range p.parts(since, day) {
+		until = part.To
+	}
+	return until
 }
 
 // Marks returns those of moments by the instant, whenever they were added.

@@ -24,7 +24,7 @@ func lasting(id string) bool {
 	return slices.Contains([]string{
 		"list-tasks", "get-task", "list-task-events", "export-tasks", "list-workers", "get-worker", "get-overview", "get-series",
 		"list-alerts", "list-workflows", "get-workflow", "export-workflow", "list-failures", "get-failure", "list-queues", "get-queue",
-		"list-duplicates", "get-duplicate", "list-schedules",
+		"list-duplicates", "get-duplicate", "list-schedules", "list-task-types", "get-task-type",
 	}, id)
 }
 
@@ -44,7 +44,6 @@ func onlyNow(id string) string {
 			"list-views", "get-view", "list-alert-rules", "list-alert-receivers", "list-duplicate-rules",
 		},
 		"Whether work flows is judged by what is polled now; get-overview and get-series answer as of an instant.": {"get-status"},
-		"Counts of task types are added up by steps of ten minutes and more, which no instant divides.":            {"list-task-types", "get-task-type"},
 		"A retry is of the task as it is now.":                {"get-retry"},
 		"Searches and suggestions are for what is there now.": {"search", "suggest"},
 		"This describes Umbel as it runs.":                    {"list-peers", "list-methods", "get-openapi"},

@@ -108,6 +108,7 @@ func (a *api) series(ctx context.Context, r *seriesInput) (*response[Series], er
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
+	q.Read = a.then.ReadAt()
 	s, err := rollup.Read(ctx, a.backend, a.backend.History(), q)
 	if err != nil {
 		return nil, a.failed(ctx, err)

@@ -14,7 +14,7 @@ type TaskTypeDetail struct {
 	TaskType
 
 	From            Time           `json:"from" doc:"Start of what is counted."`
-	To              Time           `json:"to"`
+	To              Time           `json:"to" doc:"End of what is counted; as of an instant, where the shortest span of counters ends that is kept and had ended."`
 	ObservedSeconds float64        `json:"observed_seconds" doc:"How long of that Umbel was running."`
 	Needed          *Needed        `json:"needed" doc:"Processes of workers that keep up with the tasks: by Little's law, arrivals times the mean run time of those that succeeded."`
 	ByWorker        []TaskTypePart `json:"by_worker" nullable:"false" doc:"Most failures first; up to 100 workers and (other)."`
@@ -91,7 +91,7 @@ func (a *api) taskType(ctx context.Context, r *getType) (*response[TaskTypeDetai
 	if i < 0 {
 		return nil, problem(http.StatusNotFound, "No task named "+shorten(r.Name)+" was counted in that time.")
 	}
-	d, err := tasktype.ReadDetail(ctx, a.backend.History(), q.Range(a.now()), r.Name)
+	d, err := tasktype.ReadDetail(ctx, a.backend.History(), a.then.TypeSpan(q.Range(a.now())), r.Name)
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}

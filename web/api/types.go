@@ -16,9 +16,9 @@ import (
 // TaskTypes is a page of the list of task types.
 type TaskTypes struct {
 	From            Time       `json:"from" doc:"Start of what is counted."`
-	To              Time       `json:"to"`
+	To              Time       `json:"to" doc:"End of what is counted; as of an instant, where the shortest span of counters ends that is kept and had ended."`
 	ObservedSeconds float64    `json:"observed_seconds" doc:"How long of that Umbel was running."`
-	StepSeconds     int        `json:"step_seconds" doc:"Length of the steps of trends; the last one may still be in progress."`
+	StepSeconds     int        `json:"step_seconds" doc:"Length of the steps of trends; the last one may still be in progress, or be divided by the instant."`
 	Items           []TaskType `json:"items" nullable:"false"`
 	Next            *string    `json:"next" doc:"Value of after for the next page; null on the last page."`
 	Total           int        `json:"total" doc:"Number of types on all pages."`
@@ -139,7 +139,7 @@ func (a *api) types(ctx context.Context, r *listTypes) (*response[TaskTypes], er
 func (a *api) typeRows(ctx context.Context, q query.Types, names ...string) (tasktype.Table, []tasktype.Row, error) {
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
-	table, err := tasktype.Read(ctx, a.backend.History(), q.Range(a.now()), names...)
+	table, err := tasktype.Read(ctx, a.backend.History(), a.then.TypeSpan(q.Range(a.now())), names...)
 	if err != nil {
 		return table, nil, err
 	}
