@@ -95,7 +95,7 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	id := a.name
 	span, _ := query.ParseSpan(a.query) // a wrong one shows all times
 	address := func(s query.Span) string { return query.Chart{Span: s}.URL(templates.FailurePath(id)) }
-	f, err := p.groupIn(ctx, id, span)
+	f, err := p.group(ctx, id, span)
 	if errors.Is(err, history.ErrNotFound) {
 		return page{}, unknown(templates.Problem{
 			Title:   "Unknown failure",
@@ -146,32 +146,14 @@ func (p *failurePages) loadGroup(ctx context.Context, a address) (page, error) {
 	}, nil
 }
 
-// groupIn returns a group with what it counts in a span of time, as group does.
-func (p *failurePages) groupIn(ctx context.Context, id string, span query.Span) (history.FailureGroup, error) {
-	f, err := p.group(ctx, id)
-	if err != nil || !span.Chosen() {
-		return f, err
-	}
-	r := query.Failures{Show: query.ShowAll, Span: span, Limit: 1}.Request(p.now(), 0)
-	r.Only = &f.ID
-	found, err := p.backend.History().FailureGroups(ctx, r)
-	if err != nil {
-		return f, err
-	}
-	if len(found.Groups) == 0 {
-		f.Within, f.Trend = 0, make([]int64, history.TrendHours)
-		return f, nil
-	}
-	return found.Groups[0], nil
-}
-
-// group returns the group of an id as of now, history.ErrNotFound if there is none.
-func (p *failurePages) group(ctx context.Context, id string) (history.FailureGroup, error) {
+// group returns the group of an id as of now, with what it counts in a span of time; history.ErrNotFound if there is none.
+func (p *failurePages) group(ctx context.Context, id string, span query.Span) (history.FailureGroup, error) {
 	key, ok := fingerprint.ParseID(id)
 	if !ok {
 		return history.FailureGroup{}, history.ErrNotFound
 	}
-	return p.backend.History().FailureGroup(ctx, key, p.now())
+	from, to := span.Times()
+	return history.FailureGroupWithin(ctx, p.backend.History(), key, from, to, p.now())
 }
 
 // of returns the group that a failed task is in, nil if there is none.
@@ -180,7 +162,7 @@ func (p *failurePages) of(ctx context.Context, t *state.Task) *history.FailureGr
 		return nil
 	}
 	_, id := fingerprint.OfTask(t)
-	f, err := p.group(ctx, id.String())
+	f, err := p.group(ctx, id.String(), query.Span{})
 	if err != nil {
 		return nil
 	}
@@ -204,7 +186,7 @@ func (p *failurePages) justResolved(ctx context.Context, a address) *history.Fai
 	if !a.query.Has(paramResolved) {
 		return nil
 	}
-	f, err := p.group(ctx, a.query.Get(paramResolved))
+	f, err := p.group(ctx, a.query.Get(paramResolved), query.Span{})
 	if err != nil || !f.Resolved() {
 		return nil
 	}

@@ -12,10 +12,7 @@ import (
 // FailureGroups groups failed tasks by name and fingerprint of the exception. A group exists as long as one of its tasks
 // is retained. A task that failed and succeeded later is in no group.
 type FailureGroups interface {
-	// FailureGroups returns a page of groups.
-	FailureGroups(ctx context.Context, r FailureRequest) (FailurePage, error)
-	// FailureGroup returns one group as of now, ErrNotFound if there is none.
-	FailureGroup(ctx context.Context, id fingerprint.ID, now time.Time) (FailureGroup, error)
+	FailureReader
 	// ResolveFailureGroup marks a group as resolved at a time, or reopens it if that is zero. A later failure
 	// reopens it, too. ErrNotFound if there is none.
 	ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) error
@@ -50,6 +47,31 @@ type FailureRequest struct {
 	Limit    int              // 1 to 500
 	Now      time.Time        // end of the last hour and of the trend
 	MaxAge   time.Duration    // how old the result may be
+}
+
+// FailureReader reads groups of failures.
+type FailureReader interface {
+	// FailureGroups returns a page of groups.
+	FailureGroups(ctx context.Context, r FailureRequest) (FailurePage, error)
+	// FailureGroup returns one group as of now, ErrNotFound if there is none.
+	FailureGroup(ctx context.Context, id fingerprint.ID, now time.Time) (FailureGroup, error)
+}
+
+// FailureGroupWithin returns a group as of now, with what it counts at from ≤ t < to if to is not zero. ErrNotFound if there is none.
+func FailureGroupWithin(ctx context.Context, groups FailureReader, id fingerprint.ID, from, to, now time.Time) (FailureGroup, error) {
+	f, err := groups.FailureGroup(ctx, id, now)
+	if err != nil || to.IsZero() {
+		return f, err
+	}
+	found, err := groups.FailureGroups(ctx, FailureRequest{From: from, To: to, Only: &id, Limit: 1, Now: now})
+	if err != nil {
+		return f, err
+	}
+	if len(found.Groups) == 0 {
+		f.Within, f.Trend = 0, make([]int64, TrendHours)
+		return f, nil
+	}
+	return found.Groups[0], nil
 }
 
 // Spanned reports whether only a span of time is asked for.

@@ -128,15 +128,32 @@ func (a *api) failures(ctx context.Context, r *listFailures) (*response[List[Fai
 	return &response[List[Failure]]{l}, nil
 }
 
-func (a *api) failure(ctx context.Context, r *FailurePath) (*response[Failure], error) {
-	id, ok := fingerprint.ParseID(r.ID)
-	if !ok {
-		return nil, failureNotFound(r.ID)
+type getFailure struct {
+	Query
+	SpanInput
+
+	ID string `path:"id" doc:"Group ID." example:"0dd7dc58725190cd"`
+}
+
+func (a *api) failure(ctx context.Context, r *getFailure) (*response[Failure], error) {
+	span, err := query.ParseSpan(r.values)
+	if err != nil {
+		return nil, a.failed(ctx, err)
 	}
-	f, err := a.backend.History().FailureGroup(ctx, id, a.now())
+	return a.failureIn(ctx, r.ID, span)
+}
+
+// failureIn returns a group, with what it counts in a span of time if there is one.
+func (a *api) failureIn(ctx context.Context, name string, span query.Span) (*response[Failure], error) {
+	id, ok := fingerprint.ParseID(name)
+	if !ok {
+		return nil, failureNotFound(name)
+	}
+	from, to := span.Times()
+	f, err := history.FailureGroupWithin(ctx, a.backend.History(), id, from, to, a.now())
 	switch {
 	case errors.Is(err, history.ErrNotFound):
-		return nil, failureNotFound(r.ID)
+		return nil, failureNotFound(name)
 	case err != nil:
 		return nil, a.failed(ctx, err)
 	}
@@ -144,7 +161,11 @@ func (a *api) failure(ctx context.Context, r *FailurePath) (*response[Failure], 
 	if err != nil {
 		return nil, a.failed(ctx, err)
 	}
-	return &response[Failure]{fromFailure(f, before[f.ID])}, nil
+	d := fromFailure(f, before[f.ID])
+	if span.Chosen() {
+		d.InSpan = &f.Within
+	}
+	return &response[Failure]{d}, nil
 }
 
 // precedents returns what came before groups failed first.
@@ -219,7 +240,7 @@ func (a *api) note(ctx context.Context, r *noteFailure) (*response[Failure], err
 	for _, action := range FailureNoteActions(n) {
 		a.recordChange(r.http, action, r.ID)
 	}
-	return a.failure(ctx, &r.FailurePath)
+	return a.failureIn(ctx, r.ID, query.Span{})
 }
 
 func (a *api) setResolved(ctx context.Context, r *FailurePath, at time.Time) (*response[Failure], error) {
@@ -239,7 +260,7 @@ func (a *api) setResolved(ctx context.Context, r *FailurePath, at time.Time) (*r
 		action = "reopen failure"
 	}
 	a.recordChange(r.http, action, r.ID)
-	return a.failure(ctx, r)
+	return a.failureIn(ctx, r.ID, query.Span{})
 }
 
 func failureNotFound(id string) *Problem {

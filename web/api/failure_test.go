@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,18 @@ func TestFailures(t *testing.T) {
 		if items := list["items"].([]any); len(items) == 1 && items[0].(map[string]any)["in_span"] != want {
 			t.Errorf("failures of %s in it = %v", span, items[0])
 		}
+		group := decode(t, get(t, h, "/failures/"+failed()+"?"+span).Body.String())
+		sum := int64(0)
+		for _, n := range group["trend"].([]any) {
+			one, _ := n.(json.Number).Int64()
+			sum += one
+		}
+		if group["in_span"] != want || json.Number(strconv.FormatInt(sum, 10)) != want || group["count"] != json.Number("1") {
+			t.Errorf("the group in %s = %v, want %s in it, of 1", span, group, want)
+		}
+	}
+	if got := get(t, h, "/failures/"+failed()+"?until=2026-11-21T00:00:08Z").Code; got != http.StatusBadRequest {
+		t.Errorf("half a span of a group gets %d, want 400", got)
 	}
 	if got := get(t, h, "/types?since=2026-11-21T00:00:08Z").Code; got != http.StatusBadRequest {
 		t.Errorf("half a span gets %d, want 400", got)

@@ -75,9 +75,7 @@ func (p *parser) failureCursor() *history.FailurePosition {
 // Request returns the query as a store takes it.
 func (f Failures) Request(now time.Time, stale time.Duration) history.FailureRequest {
 	r := history.FailureRequest{Assignee: f.Assignee, After: f.After, Limit: cmp.Or(f.Limit, DefaultLimit), Now: now, MaxAge: stale}
-	if f.Chosen() {
-		r.From, r.To = time.Unix(f.From, 0).UTC(), time.Unix(f.To, 0).UTC()
-	}
+	r.From, r.To = f.Times()
 	if f.Show != ShowAll {
 		r.Resolved = new(f.Show == ShowResolved)
 	}

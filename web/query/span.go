@@ -66,6 +66,14 @@ func (s Span) text(second int64) string {
 // Chosen reports whether there is a span.
 func (s Span) Chosen() bool { return s.To != 0 }
 
+// Times returns its ends, zero if there is no span.
+func (s Span) Times() (from, to time.Time) {
+	if !s.Chosen() {
+		return from, to
+	}
+	return time.Unix(s.From, 0).UTC(), time.Unix(s.To, 0).UTC()
+}
+
 // Finished finds the tasks that came to their end in the span, all if there is none.
 func (s Span) Finished() query.Query {
 	if !s.Chosen() {
