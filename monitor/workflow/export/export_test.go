@@ -3,6 +3,8 @@ package export_test
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
+	"math"
 	"regexp"
 	"testing"
 
@@ -26,7 +28,7 @@ func sent() workflow.Workflow {
 }
 
 // TestPerfetto says that the file keeps the rules of the Trace Event Format: known phases, slices of a thread that do not
-// overlap, and each flow with a start and an end.
+// overlap, and each flow with a start, where its task was sent, and an end.
 func TestPerfetto(t *testing.T) {
 	t.Parallel()
 	w := sent()
@@ -35,7 +37,8 @@ func TestPerfetto(t *testing.T) {
 		t.Fatal(err)
 	}
 	var file struct {
-		TraceEvents []struct {
+		DisplayTimeUnit string
+		TraceEvents     []struct {
 			Name, Ph, ID string
 			TS, Dur      int64
 			Pid, Tid     int
@@ -44,7 +47,10 @@ func TestPerfetto(t *testing.T) {
 	if err := json.Unmarshal(b.Bytes(), &file); err != nil {
 		t.Fatal(err)
 	}
-	slices, flows, until := 0, map[string]string{}, map[[2]int]int64{}
+	if file.DisplayTimeUnit != "" {
+		t.Errorf("displayTimeUnit %q, in which Perfetto would read times", file.DisplayTimeUnit)
+	}
+	slices, open, flows, until := 0, 0, map[string]string{}, map[[2]int]int64{}
 	for _, e := range file.TraceEvents {
 		switch e.Ph {
 		case "X":
@@ -53,15 +59,21 @@ func TestPerfetto(t *testing.T) {
 				t.Errorf("slice %+v begins within the one before, which ends at %d", e, until[[2]int{e.Pid, e.Tid}])
 			}
 			until[[2]int{e.Pid, e.Tid}] = e.TS + e.Dur
+		case "B":
+			open++
+			if e.TS < until[[2]int{e.Pid, e.Tid}] {
+				t.Errorf("slice %+v begins within the one before", e)
+			}
+			until[[2]int{e.Pid, e.Tid}] = math.MaxInt64
 		case "s", "f":
-			flows[e.ID] += e.Ph
+			flows[e.ID] += fmt.Sprint(e.Ph, " ", e.TS, " ")
 		case "M":
 		default:
 			t.Errorf("unknown phase %q", e.Ph)
 		}
 	}
-	if slices != 8 || len(flows) != 2 || flows["1"] != "sf" || flows["2"] != "sf" {
-		t.Errorf("%d slices, flows %v", slices, flows)
+	if slices != 7 || open != 1 || len(flows) != 2 || flows["1"] != "s 20 f 21 " || flows["2"] != "s 20 f 21 " {
+		t.Errorf("%d slices, %d that go on, flows %v", slices, open, flows)
 	}
 }
 

@@ -5,6 +5,7 @@ package export
 import (
 	"encoding/json"
 	"io"
+	"math"
 	"strconv"
 
 	"github.com/umbelhq/umbel/monitor/workflow"
@@ -25,24 +26,21 @@ type traceEvent struct {
 }
 
 // Perfetto writes a workflow in the Trace Event Format (JSON object): a process per worker and a thread per attempt that runs
-// beside others there, a slice per phase of an attempt, and a flow from each task to those that it sent.
+// beside others there, a slice per phase of an attempt, and a flow from each task to those that it sent. It leaves out
+// displayTimeUnit: Perfetto has read times in that unit.
 func Perfetto(to io.Writer, w *workflow.Workflow) error {
 	t := trace{pids: map[string]int{}, busy: map[int][]int64{}}
-	places := make([]place, len(w.Tasks))
+	drawn := make([][]slice, len(w.Tasks))
 	for i := range w.Tasks {
-		places[i] = t.task(&w.Tasks[i])
+		drawn[i] = t.task(&w.Tasks[i])
 	}
 	for i := range w.Tasks {
-		if p := w.Tasks[i].Parent; p >= 0 && places[p].pid != 0 && places[i].pid != 0 {
-			flow := traceEvent{Name: "sent", Category: "sent", ID: strconv.Itoa(i)}
-			start, finish := flow, flow
-			start.Phase, start.Time, start.Process, start.Thread = "s", places[p].at, places[p].pid, places[p].tid
-			finish.Phase, finish.Binding, finish.Time, finish.Process, finish.Thread = "f", "e", max(places[i].at, places[p].at), places[i].pid, places[i].tid
-			t.events = append(t.events, start, finish)
+		if p := w.Tasks[i].Parent; p >= 0 {
+			t.flow(strconv.Itoa(i), drawn[p], drawn[i], w.Tasks[i].Executions)
 		}
 	}
 	return json.NewEncoder(to).Encode(map[string]any{
-		"traceEvents": t.events, "displayTimeUnit": "ms", "otherData": map[string]string{"workflow": w.Root, "source": "umbel"},
+		"traceEvents": t.events, "otherData": map[string]string{"workflow": w.Root, "source": "umbel"},
 	})
 }
 
@@ -53,44 +51,83 @@ type trace struct {
 	busy   map[int][]int64 // until when each thread of a process is taken
 }
 
-// place is where the first slice of a task is, zero if it has none.
-type place struct {
+// slice is a phase of an attempt on a thread.
+type slice struct {
 	pid, tid int
-	at       int64
+	from, to int64 // to is endless of one that goes on
+	running  bool
 }
 
-func (t *trace) task(task *workflow.Task) (first place) {
-	for _, e := range task.Executions {
+const endless = math.MaxInt64
+
+// task draws the attempts of a task.
+func (t *trace) task(task *workflow.Task) (drawn []slice) {
+	for i, e := range task.Executions {
 		from, to := begun(&e), lastOf(&e)
 		if from == 0 {
 			continue
 		}
-		p := t.place(e.Worker, from, to)
-		if first.pid == 0 {
-			first = p
+		if e.EndedAt == 0 && i == len(task.Executions)-1 {
+			to = endless
 		}
+		on := t.place(e.Worker, from, to)
 		args := map[string]any{"task_id": task.ID, "state": string(e.State), "attempt": e.Attempt, "queue": task.Queue}
-		if e.ReceivedAt != 0 && e.StartedAt > e.ReceivedAt {
-			t.slice(p, name(task)+" reserved", "reserved", e.ReceivedAt, e.StartedAt, args)
+		if started := max(e.StartedAt, from); e.StartedAt == 0 || started > from {
+			reserved := on
+			if e.StartedAt != 0 {
+				reserved.to = started
+			}
+			drawn = append(drawn, t.slice(reserved, name(task)+" reserved", "reserved", args))
 		}
 		if e.StartedAt != 0 {
-			t.slice(p, name(task), "running", e.StartedAt, max(to, e.StartedAt), args)
-		} else if to > from {
-			t.slice(p, name(task)+" reserved", "reserved", from, to, args)
+			on.from, on.running = max(e.StartedAt, from), true
+			drawn = append(drawn, t.slice(on, name(task), "running", args))
 		}
 	}
-	return first
+	return drawn
 }
 
-func (t *trace) slice(p place, name, category string, from, to int64, args map[string]any) {
-	length := to - from
-	t.events = append(t.events, traceEvent{
-		Name: name, Phase: "X", Category: category, Time: from, Duration: &length, Process: p.pid, Thread: p.tid, Args: args,
-	})
+// slice draws a slice. One that goes on has a beginning only.
+func (t *trace) slice(s slice, name, category string, args map[string]any) slice {
+	e := traceEvent{Name: name, Phase: "B", Category: category, Time: s.from, Process: s.pid, Thread: s.tid, Args: args}
+	if s.to != endless {
+		length := s.to - s.from
+		e.Phase, e.Duration = "X", &length
+	}
+	t.events = append(t.events, e)
+	return s
+}
+
+// flow draws an arrow from a task to one that it sent, from where that was sent, if that is known, else from where it began to
+// run. An arrow that leads back by the clocks of the workers is none that viewers can draw.
+func (t *trace) flow(id string, from, to []slice, sent []workflow.Execution) {
+	if len(from) == 0 || len(to) == 0 {
+		return
+	}
+	finish := to[0]
+	start, at, queued := from[0], from[0].from, sent[0].QueuedAt
+	for _, s := range from {
+		if !s.running || s.from > finish.from {
+			continue
+		}
+		start, at = s, s.from
+		if s.from <= queued && queued <= s.to {
+			at = min(queued, finish.from)
+			break
+		}
+	}
+	if at > finish.from {
+		return
+	}
+	e := traceEvent{Name: "sent", Category: "sent", ID: id}
+	begin, end := e, e
+	begin.Phase, begin.Time, begin.Process, begin.Thread = "s", at, start.pid, start.tid
+	end.Phase, end.Binding, end.Time, end.Process, end.Thread = "f", "e", finish.from, finish.pid, finish.tid
+	t.events = append(t.events, begin, end)
 }
 
 // place returns a thread of a worker that is free from a moment on, and takes it: slices of one thread must nest.
-func (t *trace) place(worker string, from, to int64) place {
+func (t *trace) place(worker string, from, to int64) slice {
 	pid, known := t.pids[worker]
 	if !known {
 		pid = len(t.pids) + 1
@@ -100,11 +137,15 @@ func (t *trace) place(worker string, from, to int64) place {
 	for i, until := range t.busy[pid] {
 		if until <= from {
 			t.busy[pid][i] = max(from, to)
-			return place{pid, i + 1, from}
+			return slice{pid: pid, tid: i + 1, from: from, to: to}
 		}
 	}
 	t.busy[pid] = append(t.busy[pid], max(from, to))
-	return place{pid, len(t.busy[pid]), from}
+	tid := len(t.busy[pid])
+	t.events = append(t.events, traceEvent{
+		Name: "thread_name", Phase: "M", Process: pid, Thread: tid, Args: map[string]any{"name": "slot " + strconv.Itoa(tid)},
+	})
+	return slice{pid: pid, tid: tid, from: from, to: to}
 }
 
 func begun(e *workflow.Execution) int64 {
