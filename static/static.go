@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"path"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -32,8 +33,10 @@ type asset struct {
 	gzipped []byte
 }
 
-// New reads and compresses the embedded files.
-func New() (*Assets, error) {
+// New returns the embedded files, which a process reads and compresses once.
+func New() (*Assets, error) { return read() }
+
+var read = sync.OnceValues(func() (*Assets, error) { //nolint:gochecknoglobals // of constants
 	a := &Assets{files: map[string]asset{}}
 	err := fs.WalkDir(files, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -54,7 +57,7 @@ func New() (*Assets, error) {
 		return nil, fmt.Errorf("read static files: %w", err)
 	}
 	return a, nil
-}
+})
 
 func newAsset(name string, body []byte) (asset, error) {
 	var b bytes.Buffer

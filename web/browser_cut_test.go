@@ -63,13 +63,14 @@ func emit(b *changingBackend, more <-chan struct{}, perCut int) {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for n, i := 0, 0; ; <-tick.C {
+		var events []*state.Event
 		select {
 		case _, ok := <-more:
 			if !ok {
 				return
 			}
 			for range perCut {
-				b.now(state.TaskReceived, fmt.Sprint("new-", n))
+				events = append(events, taskEvent(state.TaskReceived, fmt.Sprint("new-", n), int(b.second.Add(1))))
 				n++
 			}
 		default:
@@ -79,9 +80,10 @@ func emit(b *changingBackend, more <-chan struct{}, perCut int) {
 			if i%2 == 0 && n > 0 {
 				id = fmt.Sprint("new-", i/2%n)
 			}
-			b.now(kinds[i%7%4], id)
+			events = append(events, taskEvent(kinds[i%7%4], id, int(b.second.Add(1))))
 			i++
 		}
+		b.Apply(events...)
 	}
 }
 

@@ -127,16 +127,6 @@ func (d *DB) openFile(ctx context.Context) error {
 	return nil
 }
 
-// openMemory opens a store with a single connection, since each connection would have a database of its own.
-func (d *DB) openMemory(ctx context.Context) error {
-	var err error
-	if d.write, err = connect(Memory, url.Values{"_txlock": {"immediate"}}, 1); err != nil {
-		return err
-	}
-	d.read = d.write
-	return migrate(ctx, d.write, false)
-}
-
 // openReadOnly opens a file that another process may be writing to.
 func (d *DB) openReadOnly(ctx context.Context) error {
 	var err error
@@ -169,19 +159,20 @@ func reading(mode string) url.Values {
 	}
 }
 
-// connect returns a pool of at most n connections, which stay open.
+// connect returns a pool of at most n connections to a file.
 func connect(path string, params url.Values, n int) (*sql.DB, error) {
-	dsn := path
-	if path != Memory {
-		dsn = "file:" + (&url.URL{Path: path}).EscapedPath()
-	}
-	db, err := sql.Open("sqlite", dsn+"?"+params.Encode())
+	db, err := sql.Open("sqlite", "file:"+(&url.URL{Path: path}).EscapedPath()+"?"+params.Encode())
 	if err != nil {
 		return nil, err
 	}
+	return pool(db, n), nil
+}
+
+// pool bounds a pool to n connections, which stay open.
+func pool(db *sql.DB, n int) *sql.DB {
 	db.SetMaxOpenConns(n)
 	db.SetMaxIdleConns(n)
-	return db, nil
+	return db
 }
 
 // close waits for running calls, and makes others fail.
