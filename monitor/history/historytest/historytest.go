@@ -23,19 +23,22 @@ type Fixture struct {
 // Run runs the suite, each test on its own fixture.
 func Run(t *testing.T, fixture func(t *testing.T) Fixture) {
 	t.Helper()
+	run(t, fixture, historyTests(), minutes(), failures(), duplicateTests(), retention(), pastTests())
+	RunTables(t, fixture)
+}
+
+// RunTables runs the part of the suite that is about what package tables stores.
+func RunTables(t *testing.T, fixture func(t *testing.T) Fixture) {
+	t.Helper()
+	run(t, fixture, views(), marks(), outboxes(), outboxSamples(), credentials(), alerts())
+}
+
+func run(t *testing.T, fixture func(t *testing.T) Fixture, groups ...map[string]func(storeTest)) {
+	t.Helper()
 	tests := make(map[string]func(storeTest))
-	maps.Copy(tests, historyTests())
-	maps.Copy(tests, views())
-	maps.Copy(tests, marks())
-	maps.Copy(tests, minutes())
-	maps.Copy(tests, failures())
-	maps.Copy(tests, duplicateTests())
-	maps.Copy(tests, retention())
-	maps.Copy(tests, outboxes())
-	maps.Copy(tests, outboxSamples())
-	maps.Copy(tests, credentials())
-	maps.Copy(tests, pastTests())
-	maps.Copy(tests, alerts())
+	for _, group := range groups {
+		maps.Copy(tests, group)
+	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

@@ -28,6 +28,8 @@ const (
 	stateNoSchema      = "3F000"
 	stateNoTable       = "42P01"
 	stateNoColumn      = "42703"
+	stateDeadlock      = "40P01"
+	stateSerialization = "40001"
 	classAuthorization = "28"
 	classConnection    = "08"
 	classResources     = "53"

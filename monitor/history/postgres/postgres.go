@@ -16,6 +16,7 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/idempotency"
 )
 
@@ -30,6 +31,8 @@ type Options struct {
 
 // DB is a history.Store in a schema of PostgreSQL: the first of search_path.
 type DB struct {
+	smallTables // outbox, alerts, views, marks, credentials
+
 	location string // without the password
 	rules    history.RetentionRules
 	log      *slog.Logger
@@ -94,6 +97,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		rules:    o.Rules, log: o.Logger, now: o.Now, limits: defaultLimits(),
 		writer: make(chan struct{}, 1), closed: make(chan struct{}), weeks: make(map[int]bool),
 	}
+	d.smallTables = tables.New(tableEngine{d})
 	if err := d.open(ctx, config, o.ReadOnly); err != nil {
 		return nil, fmt.Errorf("open history %s: %w", d.location, errors.Join(explain(err), d.Close()))
 	}

@@ -47,7 +47,9 @@ func (d *DB) ChangedBetween(context.Context, int64, int64, int, func(string, []b
 }
 
 func (d *DB) Snapshot(context.Context, int64) (s history.Snapshot, err error) { return s, errMissing }
-func (d *DB) Steps(context.Context, int64) (int64, int64, error)              { return 0, 0, errMissing }
+
+func (d *DB) Steps(context.Context, int64) (int64, int64, error) { return 0, 0, errMissing }
+
 func (d *DB) Rollups(context.Context, history.RollupRange, func(history.Rollup) error) error {
 	return errMissing
 }

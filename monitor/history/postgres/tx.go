@@ -51,7 +51,7 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 		return err
 	}
 	defer conn.Close() //nolint:errcheck // returns it to its pool
-	begun, err := conn.BeginTx(ctx, nil)
+	begun, err := conn.BeginTx(ctx, &sql.TxOptions{Isolation: sql.LevelReadCommitted})
 	if err != nil {
 		return err
 	}

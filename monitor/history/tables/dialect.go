@@ -22,6 +22,9 @@ type Dialect struct {
 	// firstOfGroup returns the first pending commands of a group, unless another transaction may claim them too.
 	firstOfGroup func(t tx, group string, limit int) ([]history.Command, error)
 
+	// addUpCounts adds up the numbers of commands by state if they are many; empty where each state has one.
+	addUpCounts string
+
 	// newestAudit selects the highest number that a record ever had, nextAudit the one after it.
 	newestAudit, nextAudit string
 }
@@ -58,7 +61,9 @@ func PostgreSQL() Dialect {
 		expireCommands:  `UPDATE outbox SET ` + expire,
 		claimableGroups: lockedGroups,
 		firstOfGroup:    lockFirstOfGroup,
-		newestAudit:     `SELECT record FROM audit_end`,
-		nextAudit:       `UPDATE audit_end SET record = record + 1 RETURNING record`,
+		addUpCounts: `WITH gone AS (DELETE FROM outbox_counts WHERE (SELECT count(*) FROM outbox_counts) > 1000 RETURNING state, commands)
+			INSERT INTO outbox_counts (state, commands) SELECT state, sum(commands) FROM gone GROUP BY state`,
+		newestAudit: `SELECT record FROM audit_end`,
+		nextAudit:   `UPDATE audit_end SET record = record + 1 RETURNING record`,
 	}
 }

@@ -113,6 +113,9 @@ func (d Store) Reclaim(ctx context.Context, before time.Time, share []int64) (in
 			changed, err = t.Change(`UPDATE outbox SET state = 'pending', claimed = NULL WHERE command = ? AND state = 'in_flight'`, id)
 			n += changed
 		}
+		if add := t.Dialect().addUpCounts; add != "" && err == nil {
+			err = t.Exec(add)
+		}
 		return err
 	})
 	if err != nil {
