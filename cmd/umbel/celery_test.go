@@ -373,14 +373,13 @@ func fallsSilent(t *testing.T, s scene) {
 	p := work()
 	s.worker(t, "silent@test", status("online"))
 	p.end(t, syscall.SIGKILL)
-	for _, want := range []string{"late", "offline"} {
-		s.worker(t, "silent@test", status(want))
+	for _, want := range []string{"Late", "Offline"} {
+		s.worker(t, "silent@test", status(strings.ToLower(want)))
+		s.page.sees(t, "silent%40test", want)
 	}
 	work()
 	s.worker(t, "silent@test", status("online"))
+	s.page.sees(t, "silent%40test", "Online")
 	id := s.do(t, clientCall{Call: "add", Args: []any{1, 1}, Options: map[string]any{"queue": "silent"}})[0]
 	s.inState(t, id, "SUCCESS")
-	for _, want := range []string{"Online", "Late", "Offline"} {
-		s.page.sees(t, "silent%40test", want)
-	}
 }
