@@ -10,7 +10,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	historytest.RunTables(t, func(t *testing.T) historytest.Fixture { return fixture(schema(t)) })
+	historytest.Run(t, func(t *testing.T) historytest.Fixture { return fixture(schema(t)) })
 }
 
 func fixture(address string) historytest.Fixture {

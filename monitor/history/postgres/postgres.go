@@ -45,10 +45,14 @@ type DB struct {
 	lease  *lease        // nil if nothing is written
 	limits limits
 
+	alwaysSlow bool // of searches, in tests
+
 	notices []string     // for Health, since Open
 	trigram string       // operator class for indexes of texts, empty if there is none
 	weeks   map[int]bool // partitions that are there; guarded by writer
 
+	failures     tables.FailureCache
+	counts       slowCounts
 	rulesOfCalls atomic.Pointer[map[string]*idempotency.Fingerprinter] // by name of the task; changed with a token in writer
 
 	once    sync.Once
@@ -61,6 +65,7 @@ type DB struct {
 	mu       sync.Mutex // guards the fields below
 	writeErr error
 	failedAt time.Time
+	measured tables.MeasuredTime
 }
 
 // readers are the connections that read: more than concurrent searches.
@@ -186,9 +191,14 @@ type limits struct {
 	groups   int // failure groups
 	failures int // counted of a group
 	examined int // tasks that a search decodes
-	window   int // rows of the list that one statement of a slow search looks at
+	looked   int // rows of the list that a slow search looks at
+	window   int // of them that one statement looks at
+	chunk    int // tasks that one statement reads
 }
 
 func defaultLimits() limits {
-	return limits{groups: history.MaxFailureGroups, failures: history.MaxFailureCount, examined: 20_000, window: 20_000}
+	return limits{
+		groups: history.MaxFailureGroups, failures: history.MaxFailureCount,
+		examined: 20_000, looked: 200_000, window: 20_000, chunk: 5_000,
+	}
 }

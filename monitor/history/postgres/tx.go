@@ -24,7 +24,8 @@ type tx struct {
 	db   *DB
 	conn *sql.Conn
 
-	committed []func() // called after the commit, before another transaction begins
+	made      map[int]bool // partitions that the transaction has made
+	committed []func()     // called after the commit, before another transaction begins
 }
 
 // update calls f in a transaction and commits it if f returns nil. ctx cancels only the wait for other transactions, so f is

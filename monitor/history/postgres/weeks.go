@@ -34,7 +34,7 @@ func (d *DB) loadWeeks(ctx context.Context) error {
 
 // makeWeek creates the partition of a week if it is not there. It attaches a table that is made before, which stops no reader.
 func (t *tx) makeWeek(week int) error {
-	if week == 0 || t.db.weeks[week] {
+	if week == 0 || t.db.weeks[week] || t.made[week] {
 		return nil
 	}
 	name := fmt.Sprintf("tasks_week_%d", week)
@@ -49,6 +49,10 @@ func (t *tx) makeWeek(week int) error {
 		}
 	}
 	err := t.Exec(fmt.Sprintf(`ALTER TABLE tasks ATTACH PARTITION %s FOR VALUES FROM (%d) TO (%d)`, name, week, week+1))
+	if t.made == nil {
+		t.made = make(map[int]bool)
+	}
+	t.made[week] = true
 	t.Committed(func() { t.db.weeks[week] = true })
 	return err
 }
@@ -107,4 +111,4 @@ func class(s state.State) int16 {
 	}
 }
 
-var _ history.Writer = (*DB)(nil)
+var _ history.Store = (*DB)(nil)

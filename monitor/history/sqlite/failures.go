@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"math"
-	"sync"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -55,7 +54,7 @@ func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time
 	if !at.IsZero() {
 		resolved = at.UnixMicro()
 	}
-	defer d.failures.forget()
+	defer d.failures.Forget()
 	err = d.update(ctx, func(t *tx) error {
 		return t.get(`UPDATE failures SET resolved = ? WHERE failure = ? RETURNING failure`,
 			[]any{resolved, int64(id)}, new(int64))
@@ -66,7 +65,7 @@ func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time
 // NoteFailureGroup changes what people note about a group.
 func (d *DB) NoteFailureGroup(ctx context.Context, id fingerprint.ID, n history.FailureNote) (err error) {
 	defer annotate(&err, "note failure group")
-	defer d.failures.forget()
+	defer d.failures.Forget()
 	at := n.At.UnixMicro()
 	err = d.update(ctx, func(t *tx) error {
 		if n.Text != nil {
@@ -134,7 +133,7 @@ func (l failureIDs) Value() (driver.Value, error) {
 // FailureGroups returns the groups that r asks for.
 func (d *DB) FailureGroups(ctx context.Context, r history.FailureRequest) (page history.FailurePage, err error) {
 	defer annotate(&err, "read failure groups")
-	return d.failures.page(r, func() (history.FailurePage, error) {
+	return d.failures.Page(r, func() (history.FailurePage, error) {
 		all, err := d.groups(ctx, r)
 		if err != nil {
 			return history.FailurePage{}, err
@@ -264,62 +263,4 @@ func (d *DB) describeOne(ctx context.Context, f *history.FailureGroup, now time.
 		f.Example = *newest.Exception
 	}
 	return err
-}
-
-// failureCache caches pages of groups for requests with a MaxAge. It reads one page at a time.
-type failureCache struct {
-	mu    sync.Mutex
-	pages map[failureKey]failureEntry
-}
-
-type failureKey struct {
-	resolved, all, busiest bool
-	assignee               string
-	after                  history.FailurePosition
-	limit                  int
-	from, to               int64
-	only                   fingerprint.ID
-}
-
-type failureEntry struct {
-	at   time.Time
-	page history.FailurePage
-}
-
-// page returns the page that r asks for, from f if no cached one is new enough.
-func (c *failureCache) page(r history.FailureRequest, f func() (history.FailurePage, error)) (history.FailurePage, error) {
-	const most = 32
-	k := failureKey{assignee: r.Assignee, all: r.Resolved == nil, busiest: r.Busiest, limit: r.Limit}
-	if r.Resolved != nil {
-		k.resolved = *r.Resolved
-	}
-	if r.After != nil {
-		k.after = *r.After
-	}
-	if r.Spanned() {
-		k.from, k.to = r.From.UnixMicro(), r.To.UnixMicro()
-	}
-	if r.Only != nil {
-		k.only = *r.Only
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e, ok := c.pages[k]; ok && r.Now.Sub(e.at) < r.MaxAge {
-		return e.page, nil
-	}
-	page, err := f()
-	if err != nil {
-		return history.FailurePage{}, err
-	}
-	if c.pages == nil || len(c.pages) >= most {
-		c.pages = make(map[failureKey]failureEntry)
-	}
-	c.pages[k] = failureEntry{r.Now, page}
-	return page, nil
-}
-
-func (c *failureCache) forget() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.pages = nil
 }

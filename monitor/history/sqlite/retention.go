@@ -29,27 +29,7 @@ func (d *DB) ReferenceTime(ctx context.Context) (at time.Time, err error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.measured.now(newest, d.now()), nil
-}
-
-// measuredTime bounds the wall clock by the monotonic time since the newest event.
-type measuredTime struct {
-	newest int64     // µs, of the newest task so far
-	since  time.Time // when that was first seen, with a monotonic reading
-}
-
-func (y *measuredTime) now(newest int64, now time.Time) time.Time {
-	if newest == 0 {
-		return now // there is nothing to lose
-	}
-	if newest > y.newest {
-		*y = measuredTime{newest, time.Now()}
-	}
-	certain := time.UnixMicro(y.newest).Add(time.Since(y.since))
-	if now.After(certain) {
-		return certain
-	}
-	return now
+	return d.measured.Now(newest, d.now()), nil
 }
 
 // pruneLoop prunes until ctx ends, at most half of the time.

@@ -8,30 +8,11 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/tasktext"
 	"github.com/umbelhq/umbel/monitor/history/trigram"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
-
-// searchable returns the text of a task as it is indexed, without its name.
-func searchable(t *state.Task) string {
-	var parts []string
-	add := func(list ...*string) {
-		for _, s := range list {
-			if s != nil && *s != "" && !slices.Contains(parts, *s) {
-				parts = append(parts, *s)
-			}
-		}
-	}
-	add(t.Args, t.Kwargs, t.Result, t.Exception, t.Traceback)
-	for i := range t.Executions {
-		add(t.Executions[i].Result, t.Executions[i].Exception, t.Executions[i].Traceback)
-	}
-	return fold(strings.Join(parts, "\n"))
-}
-
-// fold normalizes a text as package query compares texts.
-func fold(s string) string { return strings.ToLower(strings.ToValidUTF8(s, "\ufffd")) }
 
 const (
 	// maxAllTrigrams is how many are all looked for. Of more, it is the rareTrigrams that fewest of sampleTasks have.
@@ -77,7 +58,7 @@ func (c *compiler) textsTo(ctx context.Context) (int64, error) {
 
 // appendTrigrams appends the trigrams of a text.
 func appendTrigrams(grams []string, text string) []string {
-	runes := []rune(fold(text))
+	runes := []rune(tasktext.Fold(text))
 	for i := 0; i+trigram.Length <= len(runes) && len(grams) < maxTrigrams; i++ {
 		if gram := string(runes[i : i+trigram.Length]); !slices.Contains(grams, gram) {
 			grams = append(grams, gram)
@@ -125,7 +106,7 @@ func (c *compiler) takeSample(ctx context.Context) error {
 		}
 		t, err := reader.Task(idText(id), events)
 		if err == nil { // else the sample has one text less
-			c.sample = append(c.sample, searchable(&t))
+			c.sample = append(c.sample, tasktext.Searchable(&t))
 		}
 		return nil
 	})

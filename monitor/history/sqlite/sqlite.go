@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/idempotency"
 )
 
@@ -54,7 +55,7 @@ type DB struct {
 
 	uncounted bool // no workflows are counted: in a benchmark, to compare with
 
-	failures     failureCache
+	failures     tables.FailureCache
 	taskCount    taskCount
 	rulesOfCalls atomic.Pointer[map[string]*idempotency.Fingerprinter] // by name of the task; changed with a token in writer
 
@@ -70,7 +71,7 @@ type DB struct {
 	watermark watermark
 	writeErr  error
 	failedAt  time.Time
-	measured  measuredTime
+	measured  tables.MeasuredTime
 }
 
 var _ history.Store = (*DB)(nil)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/tasktext"
 	"github.com/umbelhq/umbel/monitor/history/trigram"
 	"github.com/umbelhq/umbel/state"
 )
@@ -198,7 +199,7 @@ func (b *textBatch) list(ctx context.Context, q tables.Reader, query string, arg
 		if err != nil {
 			b.db.log.Warn("text of a task is unreadable", "id", idText(id), "error", err)
 		}
-		v.text = searchable(&view)
+		v.text = tasktext.Searchable(&view)
 		found = append(found, v)
 		return nil
 	})

@@ -70,13 +70,13 @@ CREATE TABLE tasks (
     first_receipt bigint,
     call bytea NOT NULL, -- empty if the arguments are not known as a whole
     dup integer NOT NULL,
-    grouped boolean NOT NULL, -- in a group of duplicates
     former text[], -- names before the task was replaced
     text text COLLATE "C" NOT NULL, -- to search in, in lower case
     body bytea NOT NULL -- the events
 ) PARTITION BY RANGE (week);
 
 CREATE INDEX tasks_by_id ON tasks (id);
+CREATE INDEX tasks_odd_ids ON tasks (id) WHERE lower(id) <> id AND upper(id) <> id OR octet_length(id) <> char_length(id);
 CREATE INDEX tasks_by_number ON tasks (task);
 CREATE INDEX tasks_by_clock ON tasks (clock, micros, origin, id);
 CREATE INDEX tasks_by_state ON tasks (state, clock);
@@ -92,7 +92,6 @@ CREATE INDEX tasks_by_root ON tasks (root, clock) WHERE root IS NOT NULL;
 CREATE INDEX tasks_by_parent ON tasks (parent) WHERE parent IS NOT NULL;
 CREATE INDEX tasks_by_call ON tasks (call, task) WHERE call <> '';
 CREATE INDEX tasks_ungrouped ON tasks (name) WHERE call = '';
-CREATE INDEX tasks_grouped ON tasks (task) WHERE grouped;
 CREATE INDEX tasks_by_dup ON tasks (dup, clock) WHERE dup <> 0;
 CREATE INDEX tasks_by_flags ON tasks (flags, clock) WHERE flags <> 0;
 CREATE INDEX tasks_by_failure ON tasks (failure, finished) WHERE failure IS NOT NULL;
@@ -132,6 +131,18 @@ CREATE INDEX workflows_by_name ON workflows (name, workflow);
 CREATE INDEX workflows_running ON workflows (workflow) WHERE ended < tasks;
 CREATE INDEX workflows_failed ON workflows (workflow) WHERE failed > 0 AND ended = tasks;
 CREATE INDEX workflows_lost ON workflows (workflow) WHERE lost > 0 AND failed = 0 AND ended = tasks;
+
+-- Groups of tasks with one call, of two tasks or more, by its call, and single tasks that were redelivered or sent twice, by number.
+CREATE TABLE duplicates (
+    key bytea PRIMARY KEY,
+    name text COLLATE "C" NOT NULL, -- empty if unknown
+    n bigint NOT NULL,
+    newest bigint NOT NULL, -- tasks.task
+    marks integer NOT NULL
+);
+CREATE INDEX duplicates_by_newest ON duplicates (newest);
+CREATE INDEX duplicates_by_n ON duplicates (n, newest);
+CREATE INDEX duplicates_by_name ON duplicates (name, newest);
 
 CREATE TABLE duplicate_rules (
     name text COLLATE "C" PRIMARY KEY,

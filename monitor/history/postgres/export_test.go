@@ -1,0 +1,8 @@
+package postgres
+
+// SearchSlowly has all searches look at the list row by row, a few at a time.
+func (d *DB) SearchSlowly() {
+	d.alwaysSlow = true
+	d.limits.window, d.limits.chunk, d.limits.examined = 7, 5, 11
+	d.limits.looked = 1 << 30
+}
