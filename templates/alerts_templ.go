@@ -1362,7 +1362,7 @@ func receiversPanel(u URLs, list []AlertReceiver) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(list) == 0 {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 124, "<p class=\"aside\">None. --alert-receivers names a file of webhooks, chats, mail addresses and commands.</p>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 124, "<p class=\"aside inset\">None. --alert-receivers names a file of webhooks, chats, mail addresses and commands.</p>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
