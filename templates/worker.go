@@ -94,6 +94,13 @@ type WorkerNow struct {
 	Revoked                     []string
 	Lost                        []WorkerTask // started there by a process that is gone, the newest
 	LostInAll                   int
+	Slots                       int64 // tasks that it can run at once, 0 if not known
+}
+
+// free is how many rows the list of running tasks has for those that could run besides: the page keeps its height.
+func (n WorkerNow) free() int {
+	const most = 8
+	return max(0, int(min(n.Slots, most))-len(n.Active))
 }
 
 // byEvents says what runs, as events know; oldestAt follows it, if it is known.

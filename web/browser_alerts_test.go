@@ -73,7 +73,7 @@ func firingPages(t *testing.T) visited {
 	if err := alerts.Tick(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return visited{"http://" + s.address + s.prefix, []string{
+	return visited{base: "http://" + s.address + s.prefix, paths: []string{
 		"/alerts", "/act/alert?kind=threshold&name=a&measure=failed&limit=2&per=name&check=1", "/act/alert-delete?id=1",
 	}}
 }

@@ -23,8 +23,9 @@ import (
 const axe = `axe.run({ resultTypes: ["violations"] }).then((r) => r.violations.flatMap((v) => v.nodes.map((n) =>
 	v.id + " at " + n.target.join(" ") + ": " + [...n.any, ...n.all, ...n.none].map((c) => c.message).join("; "))).join("\n"))`
 
-// TestBrowserEveryPage looks at every page: none scrolls sideways in a narrow window or at 200 %, and axe-core finds nothing, in
-// both themes and at two widths, with everything open that a page can open; make thorough tries each theme at each width.
+// TestBrowserEveryPage looks at every page: nothing but rows moves when events arrive, none scrolls sideways in a narrow window or
+// at 200 %, and axe-core finds nothing, in both themes and at two widths, with everything open that a page can open; make thorough
+// tries each theme at each width.
 func TestBrowserEveryPage(t *testing.T) {
 	t.Parallel()
 	script, err := os.ReadFile(testenv.Axe(t))
@@ -43,7 +44,7 @@ func TestBrowserEveryPage(t *testing.T) {
 }
 
 // lookAt checks pages one after the other, in one tab to which script adds axe-core.
-func lookAt(t *testing.T, browser context.Context, script string, pages []string) {
+func lookAt(t *testing.T, browser context.Context, script string, pages []visitedPage) {
 	t.Helper()
 	ctx, cancel := chromedp.NewContext(browser)
 	t.Cleanup(cancel)
@@ -54,11 +55,13 @@ func lookAt(t *testing.T, browser context.Context, script string, pages []string
 	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
 		t.Fatal(err)
 	}
-	for _, address := range pages {
+	for _, p := range pages {
+		address := p.address
 		if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
 			t.Fatalf("open %s: %v", address, err)
 		}
 		tb.until(`document.readyState === "complete" && (document.querySelector("main").dataset.topic === undefined || ` + live + `)`)
+		tb.keepsStill(p)
 		tb.fits(address)
 		tb.eval(`void document.querySelectorAll("details:not([open])").forEach((d) => d.open = true)`)
 		tb.fits(address + ", opened")
@@ -140,7 +143,7 @@ func signInPages(t *testing.T) visited {
 	}
 	cookie, _, _ = strings.Cut(post("/ops/login", "user=ann&password=s3cret"), ";")
 	post("/ops/tokens", "name=grafana&role=viewer&days=30")
-	return visited{server.URL + "/ops", []string{"/login", "/tokens"}}
+	return visited{base: server.URL + "/ops", paths: []string{"/login", "/tokens"}}
 }
 
 // promise waits for a text that the page promises.

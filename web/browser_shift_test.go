@@ -1,65 +1,71 @@
 package web_test
 
 import (
-	"context"
 	"fmt"
-	"testing"
+	"sync"
 
 	"github.com/chromedp/chromedp"
 
-	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
 )
 
-// moved are the elements outside the rows that layout has moved up or down since the test has watched.
-const moved = `(() => {
-	const shifts = window.shifts.filter((e) => !e.hadRecentInput).flatMap((e) => e.sources).filter((s) => s.previousRect.top !== s.currentRect.top);
-	const nodes = shifts.map((s) => s.node?.nodeType === 1 ? s.node : s.node?.parentElement);
-	const rect = (r) => [r.top, r.bottom].map(Math.round).join("–");
-	const told = shifts.map((s, i) => (nodes[i]?.id || nodes[i]?.className) + " " + rect(s.previousRect) + " to " + rect(s.currentRect));
-	return told.filter((_, i) => nodes[i] && !nodes[i].closest("#tasks, .news")).join(", ");
-})()`
+// watchShifts begins to watch what layout moves, after all that was there has been drawn. It promises what the page follows, empty
+// if nothing.
+const watchShifts = `import(document.querySelector("script[type=module]").src).then(async ({ live }) => {
+	window.updates = live;
+	window.drawn = () => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => setTimeout(resolve))));
+	await drawn();
+	window.shifts?.watcher.disconnect();
+	window.shifts = [];
+	shifts.watcher = new PerformanceObserver((list) => shifts.push(...list.getEntries()));
+	shifts.watcher.observe({ type: "layout-shift" });
+	return document.querySelector("main").dataset.topic ?? "";
+})`
 
-// TestBrowserShiftsNothing has events arrive while a page is open: nothing moves up or down but rows.
-func TestBrowserShiftsNothing(t *testing.T) {
-	t.Parallel()
-	b := testbrowser.Open(t)
-	for _, path := range []string{"/", "/tasks", "/tasks/task-29", "/workers/celery@a"} {
-		for _, size := range [][2]int64{{1400, 900}, {390, 844}} {
-			t.Run(fmt.Sprint(path, " ", size[0]), func(t *testing.T) {
-				t.Parallel()
-				shiftsNothing(t, b, path, size[0], size[1])
-			})
+// moved has the page show what is new, as it does without a socket, and promises the elements outside of lists that this moved up or down.
+const moved = `updates.refresh().then(drawn).then(() => [...shifts, ...shifts.watcher.takeRecords()].flatMap((e) => e.sources)
+	.filter((s) => s.previousRect.top !== s.currentRect.top)
+	.map((s) => [s.node?.nodeType === 1 ? s.node : s.node?.parentElement, s])
+	.filter(([node]) => node?.isConnected && !node.closest("tbody, .news"))
+	.map(([node, s]) => node.tagName.toLowerCase() + "#" + node.id + "." + node.className + " in #" + node.parentElement.closest("[id]")?.id + " " +
+		[s.previousRect, s.currentRect].map((r) => Math.round(r.top) + "–" + Math.round(r.bottom)).join(" to ")).join(", "))`
+
+// keepsStill has events arrive while a page is open: nothing moves up or down but rows.
+func (tb *tab) keepsStill(p visitedPage) {
+	tb.t.Helper()
+	if p.happen == nil {
+		return
+	}
+	for _, size := range [][2]int64{{1400, 900}, {390, 844}} {
+		if err := chromedp.Do(tb.ctx, chromedp.EmulateViewport(size[0], size[1])); err != nil {
+			tb.t.Fatalf("set size: %v", err)
+		}
+		if topic := tb.promise(watchShifts); topic == "" {
+			return
+		}
+		p.happen()
+		if found := tb.promise(moved); found != "" {
+			tb.t.Errorf("%s, %d px wide: events move %s", p.address, size[0], found)
 		}
 	}
 }
 
-func shiftsNothing(t *testing.T, b context.Context, path string, width, height int64) {
-	s := newServer(t, "", nil)
-	for i := range 40 {
-		s.backend.now(state.TaskStarted, fmt.Sprint("more-", i))
-	}
-	tb := newTab(t, b, s, path)
-	if err := chromedp.Do(tb.ctx, chromedp.EmulateViewport(width, height)); err != nil {
-		t.Fatalf("set size: %v", err)
-	}
-	tb.until(live)
-	if path == "/tasks" {
-		tb.until(inked + ` > 0`) // the chart is drawn
-	}
-	tb.eval(`void (() => {
-		window.shifts = [];
-		new PerformanceObserver((list) => window.shifts.push(...list.getEntries())).observe({ type: "layout-shift" });
-		new MutationObserver(() => window.changed = true).observe(document.querySelector("main"), { childList: true, subtree: true, characterData: true });
-	})()`)
-	for i := range 4 {
-		tb.eval(`void (window.changed = false)`)
-		id := fmt.Sprint("new-", i)
-		for _, kind := range []state.Kind{state.TaskReceived, state.TaskStarted, []state.Kind{state.TaskFailed, state.TaskSucceeded}[i%2]} {
-			s.backend.now(kind, id)
+// happenings returns what has tasks end, and another begin or end, each time it is called. It may be called by several at once.
+func (s *server) happenings() func() {
+	var mu sync.Mutex
+	n := 0
+	return func() {
+		mu.Lock()
+		defer mu.Unlock()
+		for i, last := range []state.Kind{state.TaskFailed, state.TaskSucceeded} {
+			for _, kind := range []state.Kind{state.TaskReceived, state.TaskStarted, last} {
+				s.backend.now(kind, fmt.Sprint("new-", (2*n+i)%20)) // the server keeps few
+			}
 		}
-		s.backend.now(state.TaskStarted, "task-29")
-		tb.until(`window.changed`)
+		kind := []state.Kind{state.TaskStarted, state.TaskSucceeded}[n%2]
+		e := taskEvent(kind, fmt.Sprint("runs-", n/2), int(s.backend.second.Add(1)))
+		e.Hostname, e.PID = longWorker, 7 // which runs nothing else
+		s.backend.Apply(e)
+		n++
 	}
-	tb.want(moved, "")
 }

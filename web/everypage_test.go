@@ -79,8 +79,15 @@ func longEvents() []*state.Event {
 
 // visited are pages of one dashboard, by their paths below its prefix.
 type visited struct {
-	base  string
-	paths []string
+	base   string
+	paths  []string
+	happen func() // has events arrive, nil if none can
+}
+
+// visitedPage is one of them.
+type visitedPage struct {
+	address string
+	happen  func()
 }
 
 // noPages are the patterns of GET that answer with no page of their own.
@@ -89,9 +96,9 @@ var noPages = []string{
 	"/tasks/datatable", "/worker/*", "/ws",
 }
 
-// everyPage returns the addresses of pages of each kind. Every route of a page is among them: those without a name by their
+// everyPage returns pages of each kind. Every route of a page is among them: those without a name by their
 // pattern, and the test fails if there is another.
-func everyPage(t *testing.T) (pages []string) {
+func everyPage(t *testing.T) (pages []visitedPage) {
 	t.Helper()
 	all := []visited{failingPages(t), signInPages(t), forbiddenPages(t), pastPages(t), firingPages(t)}
 	full := fullPages(t)
@@ -111,7 +118,7 @@ func everyPage(t *testing.T) (pages []string) {
 	}
 	for _, v := range append(all, full) {
 		for _, path := range v.paths {
-			pages = append(pages, v.base+path)
+			pages = append(pages, visitedPage{v.base + path, v.happen})
 		}
 	}
 	return pages
@@ -138,7 +145,7 @@ func fullPages(t *testing.T) visited {
 		t.Fatal(err)
 	}
 	const id = "9b2c7c1e-8a54-4a9b-9a0c-6f1f2a3b4c01"
-	v := visited{"http://" + s.address + s.prefix, []string{
+	v := visited{base: "http://" + s.address + s.prefix, happen: s.happenings(), paths: []string{
 		"/tasks?q=state%3Afailure&chart=24h,name", "/tasks?q=stat%3Afailure", "/tasks?q=nothing", "/tasks?q=name%3A" + longName,
 		"/tasks/task-28", "/tasks/task-02", "/tasks/" + id, "/tasks/nope", "/nothing",
 		"/workers/idempotency?all=1", "/workflows?state=lost", "/workflows/task-02",
@@ -164,7 +171,7 @@ func failingPages(t *testing.T) visited {
 	s := newServer(t, "/ops", nil)
 	duplicates := templates.DuplicatePath(repeatedCall(t, s.backend.backend))
 	s.backend.backend.Apply(longEvents()...)
-	v := visited{"http://" + s.address + s.prefix, []string{
+	v := visited{base: "http://" + s.address + s.prefix, happen: s.happenings(), paths: []string{
 		"/", "/tasks", "/failures", "/duplicates", duplicates, "/schedules", "/types?last=30d", "/types/billing.charge?last=30d",
 		"/types/" + longName + "?last=30d", "/workflows",
 		"/tasks/9b2c7c1e-8a54-4a9b-9a0c-6f1f2a3b4c01/compare?with=9b2c7c1e-8a54-4a9b-9a0c-6f1f2a3b4c03",
@@ -190,7 +197,7 @@ func forbiddenPages(t *testing.T) visited {
 		h.ServeHTTP(w, r)
 	}))
 	t.Cleanup(proxy.Close)
-	return visited{proxy.URL + "/ops", []string{"/outbox/audit", "/duplicates", "/tasks", "/tasks/task-01", "/settings"}}
+	return visited{base: proxy.URL + "/ops", paths: []string{"/outbox/audit", "/duplicates", "/tasks", "/tasks/task-01", "/settings"}}
 }
 
 // pastPages are pages of a time past: with banner and scrubber, and one that has no past.
@@ -200,7 +207,7 @@ func pastPages(t *testing.T) visited {
 	s.stop()
 	s.options = func(o *web.Options) { withPast(t, o) }
 	s.start()
-	v := visited{base: "http://" + s.address + s.prefix}
+	v := visited{base: "http://" + s.address + s.prefix, happen: s.happenings()}
 	for _, path := range []string{"/", "/tasks", "/tasks/task-03", "/workers", "/workers/celery@a", "/workflows/task-03", "/failures", "/schedules", "/settings"} {
 		v.paths = append(v.paths, path+"?"+after(10500*time.Millisecond))
 	}

@@ -109,5 +109,5 @@ func TestBrowserConfiguredSchedules(t *testing.T) {
 	s.options = func(o *web.Options) { o.BeatTables = w }
 	s.start()
 	t.Cleanup(func() { s.stop() })
-	lookAt(t, testbrowser.Open(t), string(script), []string{"http://" + s.address + "/ops/schedules"})
+	lookAt(t, testbrowser.Open(t), string(script), []visitedPage{{address: "http://" + s.address + "/ops/schedules"}})
 }

@@ -48,6 +48,9 @@ func (p *workerPages) inspect(ctx context.Context, v *templates.Worker, t worker
 	switch t.tab {
 	case templates.TabNow:
 		v.Now = p.held(v.Worker, found, p.counted(ctx))
+		if found.Stats != nil && found.Stats.Pool.Slots != nil {
+			v.Now.Slots = *found.Stats.Pool.Slots
+		}
 		p.offer(&v.Now)
 	case templates.TabQueues:
 		v.Queues = p.consumed(found)
