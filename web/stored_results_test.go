@@ -23,6 +23,7 @@ type fakeResults struct {
 	mu      sync.Mutex
 	takes   time.Duration
 	records map[string]results.Result
+	groups  map[string]results.StoredGroup
 	err     error
 	calls   int
 }
@@ -42,6 +43,14 @@ func (s *fakeResults) Result(ctx context.Context, id string) (results.Result, er
 		err = results.ErrMissing
 	}
 	return r, err
+}
+
+func (s *fakeResults) Group(_ context.Context, id string) (results.StoredGroup, error) {
+	g, ok := s.groups[id]
+	if !ok {
+		return g, results.ErrMissing
+	}
+	return g, nil
 }
 
 func (s *fakeResults) String() string { return "redis://:***@redis:6379/1" }

@@ -93,7 +93,7 @@ func workflowURL(root string, t workflowTab, query url.Values) string {
 
 // waterfall is the tab with a row per attempt.
 func (p *workflowPages) waterfall(ctx context.Context, w *workflow.Workflow, query url.Values) (templates.WorkflowTab, error) {
-	groups, _ := p.groupsOf(ctx, w)
+	groups := p.groupsOf(ctx, w).Groups
 	return templates.NewWaterfall(w, templates.WaterfallOptions{Open: query[paramOpen], Groups: groups, Elapsed: p.elapsed, Idle: query.Get(paramIdle) == "shown"}), nil
 }
 

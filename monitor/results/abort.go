@@ -38,18 +38,22 @@ func AbortedRecord(taskID string) []byte {
 
 // Abort marks a task as aborted in b, ErrNoAbort if b cannot.
 func Abort(ctx context.Context, b Backend, taskID string, now time.Time) error {
-	for {
-		w, ok := b.(wrapper)
-		if !ok {
-			break
-		}
-		b = w.unwrap()
-	}
-	a, ok := b.(Aborter)
+	a, ok := unwrapped(b).(Aborter)
 	if !ok {
 		return ErrNoAbort
 	}
 	return a.Abort(ctx, taskID, now) //nolint:wrapcheck // it says what failed
+}
+
+// unwrapped is the backend that reads.
+func unwrapped(b Backend) Backend {
+	for {
+		w, ok := b.(wrapper)
+		if !ok {
+			return b
+		}
+		b = w.unwrap()
+	}
 }
 
 // wrapper is a backend that another one reads for.

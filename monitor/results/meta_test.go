@@ -11,6 +11,28 @@ import (
 	"github.com/umbelhq/umbel/monitor/results"
 )
 
+// A group is saved as its id, the id of what came before it, and its members; one of these may be a group.
+func TestParseGroup(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		record string
+		want   []string
+	}{
+		"saved":       {`{"result": [["g", null], [[["a", null], null], [["b", "a"], null]]]}`, []string{"a", "b"}},
+		"of groups":   {`{"result": [["g", null], [[["h", null], [[["a", null], null]]], [["b", null], null]]]}`, []string{"h", "a", "b"}},
+		"another one": {`{"result": [["x", null], [[["a", null], null]]]}`, nil},
+		"odd":         {`{"result": 5}`, nil},
+	} {
+		got, err := results.ParseGroup("g", []byte(test.record))
+		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", name, err, diff)
+		}
+	}
+	if got, err := results.ParseGroup("g", []byte("\x00")); err == nil {
+		t.Errorf("no record: %v", got)
+	}
+}
+
 func TestParse(t *testing.T) {
 	t.Parallel()
 	done := time.Date(2026, 11, 21, 0, 49, 13, 967_415_000, time.UTC)

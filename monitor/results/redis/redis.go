@@ -4,6 +4,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -11,8 +12,11 @@ import (
 	"github.com/umbelhq/umbel/monitor/results"
 )
 
-// readTimeout bounds one read.
-const readTimeout = 5 * time.Second
+// Bounds of one read: how long it takes, and the digits of a number.
+const (
+	readTimeout = 5 * time.Second
+	maxCount    = 10
+)
 
 // Options of a Backend. URL is required.
 type Options struct {
@@ -30,7 +34,8 @@ type Options struct {
 // Backend is a Redis that results are stored in. It is safe for concurrent use.
 type Backend struct {
 	reader *redis.Reader
-	prefix string
+	prefix string // of tasks
+	groups string // of groups
 }
 
 // New checks o and connects nowhere. Its errors contain no password.
@@ -42,7 +47,8 @@ func New(o Options) (*Backend, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Backend{reader: r, prefix: prefixed(o.KeyPrefix) + "celery-task-meta-"}, nil
+	prefix := prefixed(o.KeyPrefix)
+	return &Backend{reader: r, prefix: prefix + "celery-task-meta-", groups: prefix + "celery-taskset-meta-"}, nil
 }
 
 // prefixed is the prefix of keys as result backends use it, other than brokers: set off by an underscore.
@@ -70,6 +76,30 @@ func (b *Backend) Result(ctx context.Context, taskID string) (results.Result, er
 		return results.Result{}, results.ErrMissing
 	}
 	return results.Parse(taskID, value)
+}
+
+// Group reads what is stored of a group, results.ErrMissing if that is nothing.
+func (b *Backend) Group(ctx context.Context, id string) (g results.StoredGroup, err error) {
+	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	value, size, err := b.reader.Get(ctx, b.groups+id, results.MaxRecord)
+	if err != nil {
+		return g, fmt.Errorf("read group: %w", err)
+	}
+	if size > 0 && size <= results.MaxRecord {
+		if g.Members, err = results.ParseGroup(id, value); err != nil {
+			return g, err
+		}
+	}
+	count, _, err := b.reader.Get(ctx, b.groups+id+".s", maxCount)
+	if err != nil {
+		return g, fmt.Errorf("read size of a chord: %w", err)
+	}
+	g.Size, _ = strconv.Atoi(string(count)) // 0 is unknown
+	if len(g.Members) == 0 && g.Size == 0 {
+		return g, results.ErrMissing
+	}
+	return g, nil
 }
 
 // Close ends the connection.

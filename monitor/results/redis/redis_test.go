@@ -42,8 +42,8 @@ func TestRedis(t *testing.T) {
 		python  string
 		options resultstest.Options
 	}{
-		"JSON":   {prefix: "json", python: "{}", options: resultstest.Options{Aborts: true}},
-		"pickle": {prefix: "pickle:", python: "{'result_serializer': 'pickle', 'accept_content': ['pickle', 'json']}", options: resultstest.Options{Objects: true}},
+		"JSON":   {prefix: "json", python: "{}", options: resultstest.Options{Aborts: true, Groups: true}},
+		"pickle": {prefix: "pickle:", python: "{'result_serializer': 'pickle', 'accept_content': ['pickle', 'json']}", options: resultstest.Options{Objects: true, Groups: true}},
 		"yaml":   {prefix: "yaml", python: "{'result_serializer': 'yaml'}", options: resultstest.Options{Foreign: "stored as yaml, not decoded"}},
 		"msgpack": {
 			prefix: "msgpack", python: "{'result_serializer': 'msgpack', 'accept_content': ['msgpack']}",

@@ -55,6 +55,8 @@ type Options struct {
 	Foreign string
 	// Aborts says that tasks can be marked as aborted.
 	Aborts bool
+	// Groups says that groups that were saved are read.
+	Groups bool
 }
 
 // Run has Celery store results and reads them with b.
@@ -122,6 +124,9 @@ func Run(t *testing.T, o Options, b results.Backend) {
 	if o.Aborts {
 		testAbort(ctx, t, o, b)
 	}
+	if o.Groups {
+		testGroups(ctx, t, o, b)
+	}
 	ended, end := context.WithCancel(ctx)
 	end()
 	if _, err := b.Result(ended, "five"); !errors.Is(err, context.Canceled) {
@@ -140,6 +145,38 @@ for task in ("unseen", "progress", "five"):
     r = AbortableAsyncResult(task, app=app)
     print(task, r.state, r.is_aborted(), r.result)
 `
+
+// grouped saves a group, and has a chord wait for the three tasks of its header.
+const grouped = `
+import sys
+from celery import Celery
+from celery.result import AsyncResult, GroupResult
+app = Celery(backend=sys.argv[1])
+app.conf.update(eval(sys.argv[2]))
+inner = GroupResult('inner', [AsyncResult('b', app=app)], app=app)
+GroupResult('outer', [AsyncResult('a', app=app), inner], app=app).save()
+app.backend.set_chord_size('chord', 3)
+`
+
+// testGroups reads groups as Celery stores them.
+func testGroups(ctx context.Context, t *testing.T, o Options, b results.Backend) {
+	t.Helper()
+	python := exec.CommandContext(ctx, testenv.Python(t), "-c", grouped, o.URL, o.Settings) //nolint:gosec // a test's own
+	if out, err := python.CombinedOutput(); err != nil {
+		t.Fatalf("store groups with Celery: %v\n%s", err, out)
+	}
+	for id, want := range map[string]results.StoredGroup{
+		"outer": {Members: []string{"a", "inner", "b"}}, "chord": {Size: 3},
+	} {
+		got, err := results.ReadGroup(ctx, b, id)
+		if diff := cmp.Diff(want, got); diff != "" || err != nil {
+			t.Errorf("group %s: %v (-want +got):\n%s", id, err, diff)
+		}
+	}
+	if _, err := results.ReadGroup(ctx, b, "unknown"); !errors.Is(err, results.ErrMissing) {
+		t.Errorf("unknown group: error %v, want %v", err, results.ErrMissing)
+	}
+}
 
 // testAbort marks a task that has no record, one that runs and one that has succeeded.
 func testAbort(ctx context.Context, t *testing.T, o Options, b results.Backend) {
