@@ -5,7 +5,7 @@ import (
 	"errors"
 	"strings"
 
-	"github.com/lib/pq"
+	"github.com/jackc/pgx/v5/pgconn"
 	"modernc.org/sqlite"
 )
 
@@ -30,8 +30,8 @@ func FaultOf(err error) Fault {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return FaultSlow
 	}
-	if server, ok := errors.AsType[*pq.Error](err); ok {
-		return postgresFault(string(server.Code))
+	if server, ok := errors.AsType[*pgconn.PgError](err); ok {
+		return postgresFault(server.Code)
 	}
 	if file, ok := errors.AsType[*sqlite.Error](err); ok {
 		return sqliteFault(file)

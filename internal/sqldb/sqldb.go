@@ -10,7 +10,8 @@ import (
 	"os"
 	"strings"
 
-	"github.com/lib/pq"
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // the driver sqlite
 )
 
@@ -35,10 +36,13 @@ func (d Dialect) Placeholder(n int) string {
 func Quote(table string) string {
 	parts := strings.Split(table, ".")
 	for i, p := range parts {
-		parts[i] = `"` + strings.ReplaceAll(p, `"`, `""`) + `"`
+		parts[i] = QuoteName(p)
 	}
 	return strings.Join(parts, ".")
 }
+
+// QuoteName returns a name as SQL writes it.
+func QuoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
 // URL is a database's address.
 type URL struct {
@@ -137,16 +141,17 @@ func (u URL) openFile(options string) (*sql.DB, error) {
 
 func (u URL) openServer() (*sql.DB, error) {
 	server, q := *u.server, u.Query
-	q.Set("binary_parameters", "yes") // one round trip, which works behind PgBouncer
 	q.Set("application_name", "umbel")
 	if !q.Has("sslmode") && os.Getenv("PGSSLMODE") == "" {
 		q.Set("sslmode", "prefer") // as libpq does
 	}
 	server.RawQuery = q.Encode()
-	c, err := pq.NewConnector(server.String())
+	config, err := pgx.ParseConfig(server.String())
 	if err != nil {
 		return nil, errors.New("the URL of the database is not one of PostgreSQL's")
 	}
-	c.Dialer(dialer{})
-	return sql.OpenDB(c), nil
+	config.DialFunc = dial
+	config.DefaultQueryExecMode = pgx.QueryExecModeExec // one round trip, which works behind PgBouncer
+	config.StatementCacheCapacity, config.DescriptionCacheCapacity = 0, 0
+	return stdlib.OpenDB(*config), nil
 }

@@ -21,7 +21,7 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/lib/pq" // the driver postgres
+	_ "github.com/jackc/pgx/v5/stdlib" // the driver pgx
 
 	"github.com/umbelhq/umbel/internal/testenv"
 )
@@ -75,7 +75,7 @@ func PostgreSQL(t testing.TB, broker string) *Project {
 // admin executes a statement on a PostgreSQL.
 func admin(t testing.TB, server, statement string) {
 	t.Helper()
-	db, err := sql.Open("postgres", server+"?sslmode=disable")
+	db, err := sql.Open("pgx", server+"?sslmode=disable")
 	if err != nil {
 		t.Fatalf("open PostgreSQL: %v", err)
 	}

@@ -87,7 +87,7 @@ func TestNoReadScans(t *testing.T) {
 	t.Run("PostgreSQL", func(t *testing.T) {
 		t.Parallel()
 		p := testdjango.PostgreSQL(t, "")
-		db := connect(t, "postgres", p.URL)
+		db := connect(t, "pgx", p.URL)
 		for _, fill := range []string{
 			`INSERT INTO celery_outbox (task_id, task_name, args, kwargs, options, created_at, retries, schema_version, updated_at, retry_after)
 				SELECT 't' || i, 'shop.n' || i %% 50, '[1]', '{}', '{}', now() - interval '1 hour', i %% 3, 1,
@@ -218,7 +218,7 @@ func execute(t *testing.T, db *sql.DB, statement string) {
 // BenchmarkStats reads an outbox of a million rows.
 func BenchmarkStats(b *testing.B) {
 	p := testdjango.PostgreSQL(b, "")
-	db, err := sql.Open("postgres", p.URL)
+	db, err := sql.Open("pgx", p.URL)
 	if err != nil {
 		b.Fatal(err)
 	}

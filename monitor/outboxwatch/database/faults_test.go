@@ -40,7 +40,7 @@ func TestUnreachableDatabase(t *testing.T) {
 // as returns a URL for another user of the same database, created by the statements.
 func as(t *testing.T, p *testdjango.Project, user string, statements ...string) string {
 	t.Helper()
-	db := connect(t, "postgres", p.URL)
+	db := connect(t, "pgx", p.URL)
 	u, err := url.Parse(p.URL)
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +48,7 @@ func as(t *testing.T, p *testdjango.Project, user string, statements ...string) 
 	user += strings.TrimPrefix(u.Path, "/shop")
 	execute(t, db, "CREATE ROLE "+user+" LOGIN PASSWORD 's3cret'")
 	t.Cleanup(func() {
-		db := connect(t, "postgres", p.URL)
+		db := connect(t, "pgx", p.URL)
 		for _, s := range []string{"DROP OWNED BY " + user, "DROP ROLE " + user} {
 			if _, err := db.Exec(s); err != nil {
 				t.Errorf("%s: %v", s, err)
@@ -77,7 +77,7 @@ func TestSelectOnly(t *testing.T) {
 		t.Errorf("missing grants:\n%s\nwant INSERT and DELETE", got)
 	}
 	for _, grant := range s.MissingGrants {
-		execute(t, connect(t, "postgres", p.URL), grant)
+		execute(t, connect(t, "pgx", p.URL), grant)
 	}
 	if s, err = b.Stats(t.Context()); err != nil || len(s.MissingGrants) > 0 {
 		t.Errorf("missing grants after they were granted: %q, %v", s.MissingGrants, err)
@@ -116,14 +116,14 @@ func TestOtherTables(t *testing.T) {
 func TestTimesWithoutZone(t *testing.T) {
 	t.Parallel()
 	p := testdjango.PostgreSQL(t, "")
-	execute(t, connect(t, "postgres", p.URL), "ALTER TABLE celery_outbox ALTER COLUMN created_at TYPE timestamp")
+	execute(t, connect(t, "pgx", p.URL), "ALTER TABLE celery_outbox ALTER COLUMN created_at TYPE timestamp")
 	fails(t, open(t, p.URL), outboxwatch.FaultColumns, "USE_TZ")
 }
 
 func TestTablesInASchema(t *testing.T) {
 	t.Parallel()
 	p := testdjango.PostgreSQL(t, "")
-	db := connect(t, "postgres", p.URL)
+	db := connect(t, "pgx", p.URL)
 	execute(t, db, `CREATE SCHEMA "Billing"`)
 	for _, table := range []string{"celery_outbox", "celery_outbox_dead_letter"} {
 		execute(t, db, `ALTER TABLE `+table+` SET SCHEMA "Billing"`)
@@ -161,7 +161,7 @@ func TestLockedFile(t *testing.T) {
 func TestSlowStatement(t *testing.T) {
 	t.Parallel()
 	p := testdjango.PostgreSQL(t, "")
-	tx, err := connect(t, "postgres", p.URL).BeginTx(t.Context(), nil)
+	tx, err := connect(t, "pgx", p.URL).BeginTx(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/lib/pq"
-
 	"github.com/umbelhq/umbel/internal/sqldb"
 	"github.com/umbelhq/umbel/monitor/outboxwatch"
 )
@@ -115,7 +113,7 @@ func (t *reader) grants(s *outboxwatch.Stats) error {
 	if standby {
 		s.ReadOnly = "The database is a standby, which accepts no changes."
 	}
-	to := " TO " + pq.QuoteIdentifier(user)
+	to := " TO " + sqldb.QuoteName(user)
 	if !insert {
 		s.MissingGrants = append(s.MissingGrants, "GRANT INSERT ON "+sqldb.Quote(t.table)+to)
 	}

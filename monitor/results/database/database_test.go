@@ -55,7 +55,7 @@ func TestPostgreSQL(t *testing.T) {
 
 func exec(t *testing.T, statement string) {
 	t.Helper()
-	db, err := sql.Open("postgres", testenv.Postgres(t)+"?sslmode=disable")
+	db, err := sql.Open("pgx", testenv.Postgres(t)+"?sslmode=disable")
 	if err != nil {
 		t.Fatal(err)
 	}
