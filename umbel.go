@@ -116,6 +116,9 @@ type Options struct {
 	// DataDir is where the history is kept, in a file that one Umbel at a time may use. Empty, or :memory:,
 	// keeps it in memory until Close.
 	DataDir string
+	// History is the URL of a database in PostgreSQL, version 15 or later, where the history is kept in place of DataDir, such as
+	// postgres://user:password@host/database. One Umbel at a time may use it.
+	History string
 	// Retention says how long to keep what, DefaultRetention if nil.
 	Retention *Retention
 
@@ -261,7 +264,7 @@ func New(o Options) (*Umbel, error) {
 		OutboxURLs: o.OutboxURLs, BeatURLs: o.BeatURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
 		Metrics: ingest.MetricsOptions{RuntimeBuckets: o.RuntimeBuckets, PurgeOfflineWorkers: o.PurgeOfflineWorkers}, QueueDrain: o.QueueDrain,
 		Flower: flower.Settings{Unauthenticated: o.FlowerAPI},
-		Issues: issues, Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir,
+		Issues: issues, Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir, History: o.History,
 		Redact:    redact.Options{NoDefaults: o.NoRedactDefaults, Rules: o.Redact},
 		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,
 	})

@@ -72,6 +72,9 @@ func (v Settings) Page(l Layout) templ.Component { return settings(l, v) }
 // inMemory reports whether history ends with the process.
 func (v Settings) inMemory() bool { return v.Location == ":memory:" }
 
+// inPostgreSQL reports whether history is in a database of a server.
+func (v Settings) inPostgreSQL() bool { return strings.HasPrefix(v.Location, "postgres://") }
+
 // unwrittenWords say what happens while the history cannot be written.
 func unwrittenWords(s view.StoreHealth) string {
 	switch {

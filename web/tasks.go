@@ -57,9 +57,7 @@ func (p *tasksPage) list(ctx context.Context, q query.Tasks) (page, error) {
 	if err != nil {
 		return page{}, err
 	}
-	if v.Views, err = p.tabs(ctx, q); err != nil {
-		return page{}, err
-	}
+	v.Views = p.tabs(ctx, q)
 	if err := p.backend.History().MarkDuplicates(ctx, found.Tasks); err != nil {
 		p.log.WarnContext(ctx, "mark duplicates", "error", err)
 	}

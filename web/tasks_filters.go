@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -197,10 +196,10 @@ func sorted(s lang.Sort) string {
 const maxTabs = 20
 
 // tabs are the views above a list, with their numbers as far as these are known.
-func (p *tasksPage) tabs(ctx context.Context, q query.Tasks) ([]templates.ViewTab, error) {
+func (p *tasksPage) tabs(ctx context.Context, q query.Tasks) []templates.ViewTab {
 	saved, err := p.backend.History().Views(ctx)
-	if err != nil {
-		return nil, fmt.Errorf("read views: %w", err)
+	if err != nil { // the list is from memory, and needs no history
+		p.log.WarnContext(ctx, "read views", "error", err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, viewTimeout)
 	defer cancel()
@@ -225,5 +224,5 @@ func (p *tasksPage) tabs(ctx context.Context, q query.Tasks) ([]templates.ViewTa
 		}
 		list = append(list, tab)
 	}
-	return list, nil
+	return list
 }

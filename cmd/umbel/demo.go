@@ -23,6 +23,7 @@ type demoCmd struct {
 	Seed    uint64  `env:"UMBEL_SEED" default:"1" help:"Seed of the simulation."`
 	Rate    float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
 	DataDir string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Directory of the history."`
+	History string  `env:"UMBEL_DEMO_HISTORY" placeholder:"URL" help:"Keep the history in PostgreSQL: postgres://user:password@host/database."`
 }
 
 // Run sends simulated events through the real pipeline until ctx ends.
@@ -39,7 +40,7 @@ func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	outbox := simulate.NewOutbox(c.Seed, time.Now)
 	send := func(ctx context.Context) error { return outbox.Run(ctx, s.cluster.Deliver) }
 	o := dashboard.Options{
-		DataDir: c.DataDir, Version: versionString(), Demo: true, Broker: s.broker, Locks: kept, OutboxSources: []outboxwatch.Source{outbox},
+		DataDir: c.DataDir, History: c.History, Version: versionString(), Demo: true, Broker: s.broker, Locks: kept, OutboxSources: []outboxwatch.Source{outbox},
 		Marks: demoMarks(start, deploys),
 	}
 	return c.serve(ctx, o, log, s.run, send)

@@ -5,12 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
 
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/postgres"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 )
 
@@ -52,17 +54,57 @@ func (f *dirFlag) onDisk() (string, error) {
 	return dir, err
 }
 
+// historyFlags say where the history is: in a directory, or in PostgreSQL.
+type historyFlags struct {
+	dirFlag
+	History     string `env:"UMBEL_HISTORY" placeholder:"URL" help:"Keep the history in PostgreSQL, version 15 or later, in place of --data-dir: postgres://user:password@host/database."`
+	HistoryFile string `env:"UMBEL_HISTORY_FILE" placeholder:"FILE" help:"Read the URL of the history from a file, such as a mounted secret."`
+}
+
+// url returns the address of PostgreSQL, empty if the history is in a directory.
+func (f *historyFlags) url() (string, error) {
+	url, source, err := secret("--history", f.History, f.HistoryFile)
+	if err == nil && (url != "" || f.HistoryFile != "") && !postgres.IsURL(url) {
+		err = usageError{errors.New(source + ": the URL begins with postgres://")}
+	}
+	return url, err
+}
+
+// place returns the directory or the address of PostgreSQL. Unless inMemory, the directory must not be :memory:.
+func (f *historyFlags) place(inMemory bool) (dir, url string, err error) {
+	if url, err = f.url(); err != nil || url != "" {
+		return "", url, err
+	}
+	if inMemory {
+		dir, err = f.dir()
+	} else {
+		dir, err = f.onDisk()
+	}
+	return dir, "", err
+}
+
+// open opens the history. An error wraps fs.ErrNotExist if there is no directory to read.
+func (f *historyFlags) open(ctx context.Context, rules history.RetentionRules, readOnly bool, log *slog.Logger) (history.Store, error) {
+	dir, url, err := f.place(false)
+	if err != nil {
+		return nil, err
+	}
+	if url != "" {
+		return postgres.Open(ctx, postgres.Options{URL: url, ReadOnly: readOnly, Rules: rules, Logger: log})
+	}
+	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: readOnly, Rules: rules, Logger: log})
+	if readOnly && errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("there is no history in %s: set --data-dir", dir)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return db, nil
+}
+
 // read calls use with the history, opened for reading only.
-func (f *dirFlag) read(ctx context.Context, o sqlite.Options, use func(db history.Store) error) error {
-	var err error
-	if o.Dir, err = f.onDisk(); err != nil {
-		return err
-	}
-	o.ReadOnly = true
-	db, err := sqlite.Open(ctx, o)
-	if errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("there is no history in %s: set --data-dir", o.Dir)
-	}
+func (f *historyFlags) read(ctx context.Context, rules history.RetentionRules, log *slog.Logger, use func(db history.Store) error) error {
+	db, err := f.open(ctx, rules, true, log)
 	if err != nil {
 		return err
 	}

@@ -10,25 +10,24 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/history/sqlite"
 )
 
 // pruneCmd removes old history while no server does.
 type pruneCmd struct {
-	dirFlag
+	historyFlags
 	keepFlags
 	DryRun bool `env:"UMBEL_DRY_RUN" help:"Only print what would be removed. The server may be running."`
 }
 
 // Run removes what the rules say, or tells what that would be.
 func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	dir, err := c.onDisk()
+	dir, _, err := c.place(false)
 	if err != nil {
 		return err
 	}
-	o := sqlite.Options{Rules: c.rules(dir), Logger: log}
+	rules := c.rules(dir)
 	// Reading comes first in any case: it makes no history where there is none.
-	err = c.read(ctx, o, func(db history.Store) error {
+	err = c.read(ctx, rules, log, func(db history.Store) error {
 		if c.DryRun {
 			return c.plan(ctx, s.out, db, time.Now())
 		}
@@ -37,8 +36,7 @@ func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 	if err != nil || c.DryRun {
 		return err
 	}
-	o.Dir = dir
-	db, err := sqlite.Open(ctx, o)
+	db, err := c.open(ctx, rules, false, log)
 	if errors.Is(err, history.ErrLocked) {
 		return fmt.Errorf("%w. A running server prunes by itself; --dry-run says what it will remove", err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -60,7 +61,7 @@ type serveCmd struct {
 	beatFlags
 	lockFlags
 	webFlags
-	dirFlag
+	historyFlags
 	flower       *floweroptions.Settings
 	command      bool   // it runs as umbel flower
 	Trace        string `env:"UMBEL_TRACE" placeholder:"FILE" help:"Show this trace in place of a cluster. Options of brokers, the history and alerts have no effect then."`
@@ -80,7 +81,7 @@ func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if o.DataDir, err = c.dir(); err != nil {
+	if o.DataDir, o.History, err = c.place(true); err != nil {
 		return err
 	}
 	c.flowerAPI(&o.Flower)
@@ -110,7 +111,7 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 	if o.Alerts, err = f.receivers(); err != nil {
 		return err
 	}
-	o.Retention = new(f.rules(o.DataDir))
+	o.Retention = new(f.rules(cmp.Or(o.History, o.DataDir)))
 	if err := f.metrics(&o); err != nil {
 		return err
 	}

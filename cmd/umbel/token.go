@@ -11,13 +11,12 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/web/auth"
 )
 
 // tokenCreateCmd makes an API token while no server runs.
 type tokenCreateCmd struct {
-	dirFlag
+	historyFlags
 	Name    string `placeholder:"NAME" help:"What the token is for."`
 	Role    string `default:"viewer" enum:"viewer,operator,admin" placeholder:"ROLE" help:"What it may be used for: viewer, operator or admin."`
 	Payload bool   `help:"Show arguments, results and exceptions to whoever has it."`
@@ -48,11 +47,11 @@ func (c *tokenCreateCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 }
 
 // tokenListCmd lists API tokens.
-type tokenListCmd struct{ dirFlag }
+type tokenListCmd struct{ historyFlags }
 
 // Run prints them without their secrets. The server may be running.
 func (c *tokenListCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	return c.read(ctx, sqlite.Options{Logger: log}, func(db history.Store) error {
+	return c.read(ctx, history.RetentionRules{}, log, func(db history.Store) error {
 		list, err := db.Tokens(ctx)
 		if err != nil {
 			return err
@@ -68,7 +67,7 @@ func (c *tokenListCmd) Run(ctx context.Context, s streams, log *slog.Logger) err
 }
 
 // tokenRevokeCmd removes an API token while no server runs.
-type tokenRevokeCmd struct{ dirFlag }
+type tokenRevokeCmd struct{ historyFlags }
 
 // Run removes the token with the ID.
 func (c *tokenRevokeCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
@@ -92,17 +91,13 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 }
 
 // write calls use with the history, opened for writing. Only with create, one is made where there is none.
-func (f *dirFlag) write(ctx context.Context, log *slog.Logger, create bool, use func(db history.Store) error) error {
-	dir, err := f.onDisk()
-	if err != nil {
-		return err
-	}
+func (f *historyFlags) write(ctx context.Context, log *slog.Logger, create bool, use func(db history.Store) error) error {
 	if !create {
-		if err := f.read(ctx, sqlite.Options{Logger: log}, func(history.Store) error { return nil }); err != nil {
+		if err := f.read(ctx, history.RetentionRules{}, log, func(history.Store) error { return nil }); err != nil {
 			return err
 		}
 	}
-	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, Logger: log})
+	db, err := f.open(ctx, history.RetentionRules{}, false, log)
 	if errors.Is(err, history.ErrLocked) {
 		return fmt.Errorf("%w: while the server runs, tokens are made and revoked on its page /tokens", err)
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/postgres"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/ingest"
 	"github.com/umbelhq/umbel/monitor/locks"
@@ -99,6 +100,7 @@ type Options struct {
 	Marks []history.Mark // to be added, each at its time; oldest first
 
 	DataDir   string
+	History   string                  // URL of PostgreSQL, used in place of DataDir if it is set
 	Retention *history.RetentionRules // DefaultRetention if nil
 	MaxTasks  int
 	MaxText   int64
@@ -108,7 +110,7 @@ type Options struct {
 
 // Dashboard watches one Celery cluster and shows it. It is safe for concurrent use.
 type Dashboard struct {
-	history    *sqlite.DB
+	history    history.Store
 	ingester   *ingest.Ingester
 	reader     *view.Reader
 	peers      *peers.Peers         // nil if read-only
@@ -138,12 +140,7 @@ func New(o Options) (*Dashboard, error) {
 			return nil, err
 		}
 	}
-	dir := cmp.Or(o.DataDir, sqlite.Memory)
-	rules := DefaultRetention(dir)
-	if o.Retention != nil {
-		rules = *o.Retention
-	}
-	db, err := sqlite.Open(context.Background(), sqlite.Options{Dir: dir, ReplaceDamaged: true, Rules: rules, Logger: o.Logger})
+	db, err := openHistory(o)
 	if err != nil {
 		return nil, &HistoryError{err}
 	}
@@ -152,6 +149,19 @@ func New(o Options) (*Dashboard, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// openHistory opens the history, in PostgreSQL or in a directory.
+func openHistory(o Options) (history.Store, error) {
+	dir := cmp.Or(o.DataDir, sqlite.Memory)
+	rules := DefaultRetention(cmp.Or(o.History, dir))
+	if o.Retention != nil {
+		rules = *o.Retention
+	}
+	if o.History != "" {
+		return postgres.Open(context.Background(), postgres.Options{URL: o.History, Rules: rules, Logger: o.Logger})
+	}
+	return sqlite.Open(context.Background(), sqlite.Options{Dir: dir, ReplaceDamaged: true, Rules: rules, Logger: o.Logger})
 }
 
 // DefaultRetention returns the rules that umbel.DefaultRetention documents.
@@ -284,7 +294,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 
 // learn returns what saves the arguments of results as calls. Those with secrets are left out: a digest of a short secret
 // reveals it to whoever tries all.
-func learn(db *sqlite.DB, r *redact.Redactor) func(ctx context.Context, taskID string, args, kwargs []byte) error {
+func learn(db history.Store, r *redact.Redactor) func(ctx context.Context, taskID string, args, kwargs []byte) error {
 	return func(ctx context.Context, taskID string, args, kwargs []byte) error {
 		if _, _, redacted := r.Arguments("", args, kwargs); redacted {
 			return nil

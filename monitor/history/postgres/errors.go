@@ -36,6 +36,8 @@ const (
 	classShutdown      = "57P"
 )
 
+const unreachable = "PostgreSQL cannot be reached: check that it runs and that Umbel may connect to it"
+
 // explain adds to an error of PostgreSQL what it means and what to do about it. It keeps passwords out: pgx puts none into its
 // errors.
 func explain(err error) error {
@@ -55,8 +57,11 @@ func explain(err error) error {
 	if _, ok := errors.AsType[net.Error](err); ok {
 		away = true
 	}
+	if dial, ok := errors.AsType[*net.OpError](err); ok { // pgx lists all addresses that it has tried, in lines
+		return fmt.Errorf("%s (%w)", unreachable, dial)
+	}
 	if away || strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "conn closed") {
-		return fmt.Errorf("PostgreSQL cannot be reached: check that it runs and that Umbel may connect to it (%w)", err)
+		return fmt.Errorf("%s (%w)", unreachable, err)
 	}
 	return err
 }

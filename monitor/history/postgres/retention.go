@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	pruneInterval  = time.Minute // between runs of the pruner
-	expireInterval = time.Minute // between searches for rollups that are too old
+	pruneInterval   = time.Minute      // between runs of the pruner
+	expireInterval  = time.Minute      // between searches for rollups that are too old
+	measureInterval = 10 * time.Second // between looks at the size
 )
 
 // Run maintains the store until ctx ends.
@@ -21,7 +22,7 @@ func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 	g.Go(func() error { return d.pruneLoop(ctx, removed) })
 	g.Go(func() error { return d.every(ctx, expireInterval, "old rollups not removed", d.expireRollups) })
 	g.Go(func() error { return d.every(ctx, sweepInterval, "rows without use not removed", d.sweepFailures) })
-	g.Go(func() error { return d.every(ctx, pruneInterval, "size not measured", d.measure) })
+	g.Go(func() error { return d.every(ctx, measureInterval, "size not measured", d.measure) })
 	g.Go(func() error { return d.indexTexts(ctx) })
 	if err := g.Wait(); err != nil && ctx.Err() == nil {
 		return err
