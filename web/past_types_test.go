@@ -23,6 +23,12 @@ func TestTaskTypesShowTimesPast(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for i, text := range []string{"v1", "v2"} {
+		m := history.Mark{At: time.UnixMicro(noon).Add(time.Duration(i+1) * time.Minute), Text: text}
+		if _, err := o.Backend.History().AddMark(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
 	h := newWeb(t, o)
 	for path, want := range map[string][]string{
 		"/ops/types?" + after(75*time.Second):                        {">4</a>", " until <time datetime=\"2026-11-21T12:01:00"},
@@ -45,6 +51,7 @@ func TestTaskTypesShowTimesPast(t *testing.T) {
 		"/ops/api/v1/types?" + after(75*time.Second):                         {`"succeeded":3`, `"to":"2026-11-21T12:01:00.000000Z"`, `"last_failure_at":"2026-11-21T12:01:08.000000Z"`},
 		"/ops/api/v1/types?last=30d&" + after(135*time.Second):               {`"succeeded":8`, `"to":"2026-11-21T12:02:00.000000Z"`},
 		"/ops/api/v1/types/billing.charge?last=7d&" + after(75*time.Second):  {`"succeeded":3`, `"to":"2026-11-21T12:01:00.000000Z"`},
+		"/ops/api/v1/marks?" + after(75*time.Second):                         {`"text":"v1"`},
 		"/ops/api/v1/types/billing.charge?" + after(135*time.Second):         {`"succeeded":8`, `"received":10`},
 		"/ops/api/v1/types/billing.charge?last=1h&" + after(135*time.Second): {`"observed_seconds":120`},
 	} {
@@ -53,6 +60,9 @@ func TestTaskTypesShowTimesPast(t *testing.T) {
 			if !strings.Contains(w.Body.String(), text) {
 				t.Errorf("%s lacks %q: %d %s", path, text, w.Code, w.Body)
 			}
+		}
+		if strings.Contains(w.Body.String(), "v2") {
+			t.Errorf("%s knows of a mark that came later", path)
 		}
 	}
 }

@@ -24,7 +24,7 @@ func lasting(id string) bool {
 	return slices.Contains([]string{
 		"list-tasks", "get-task", "list-task-events", "export-tasks", "list-workers", "get-worker", "get-overview", "get-series",
 		"list-alerts", "list-workflows", "get-workflow", "export-workflow", "list-failures", "get-failure", "list-queues", "get-queue",
-		"list-duplicates", "get-duplicate", "list-schedules", "list-task-types", "get-task-type",
+		"list-duplicates", "get-duplicate", "list-schedules", "list-task-types", "get-task-type", "list-marks",
 	}, id)
 }
 
@@ -39,7 +39,6 @@ func onlyNow(id string) string {
 		},
 		"A command is kept as it is now, with when it was created, sent and answered.": {"list-commands", "get-command", "get-outbox"},
 		"Each record of the audit log has its time, and none changes.":                 {"list-audit", "export-audit"},
-		"Each mark has its time.": {"list-marks"},
 		"Views, rules and excluded fields are kept as they are now.": {
 			"list-views", "get-view", "list-alert-rules", "list-alert-receivers", "list-duplicate-rules",
 		},
