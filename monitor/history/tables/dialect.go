@@ -43,7 +43,7 @@ func SQLite() Dialect {
 		expireCommands:  `UPDATE outbox INDEXED BY outbox_expiring SET ` + expire,
 		claimableGroups: claimableGroups,
 		firstOfGroup: func(t tx, group string, limit int) ([]history.Command, error) {
-			return commandsOf(t.Context(), t, firstOfGroup, history.CommandSchema, group, limit)
+			return commandsOf(t.Context(), t.Tx, firstOfGroup, history.CommandSchema, group, limit)
 		},
 		newestAudit: `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'audit'`,
 		nextAudit:   `SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'audit'`,

@@ -39,12 +39,12 @@ func (t tx) enqueue(o history.CommandRequest) (commands []history.Command, repla
 		return nil, false, err
 	}
 	if o.IdempotencyKey != "" {
-		first, known, err := requestByKey(t.Context(), t, o.IdempotencyKey, o.Fingerprint, o.Audit.At)
+		first, known, err := requestByKey(t.Context(), t.Tx, o.IdempotencyKey, o.Fingerprint, o.Audit.At)
 		if err != nil {
 			return nil, false, err
 		}
 		if known {
-			commands, err = requestCommands(t.Context(), t, first)
+			commands, err = requestCommands(t.Context(), t.Tx, first)
 			return commands, true, err
 		}
 	}
@@ -66,7 +66,7 @@ func (t tx) enqueue(o history.CommandRequest) (commands []history.Command, repla
 		}
 	}
 	o.Audit.Commands, o.Audit.FirstCommand = len(commands), first
-	if err := WriteAudit(t, o.Audit); err != nil {
+	if err := WriteAudit(t.Tx, o.Audit); err != nil {
 		return nil, false, err
 	}
 	if o.IdempotencyKey != "" {
@@ -191,7 +191,7 @@ func (d Store) AddReplies(ctx context.Context, now time.Time, replies []history.
 }
 
 func (t tx) addReplies(now time.Time, r *history.CommandReplies) error {
-	found, err := commandsOf(t.Context(), t, `WHERE command = ? AND state = 'sent'`+t.Dialect().forUpdate, r.ID)
+	found, err := commandsOf(t.Context(), t.Tx, `WHERE command = ? AND state = 'sent'`+t.Dialect().forUpdate, r.ID)
 	if err != nil || len(found) == 0 {
 		return err
 	}

@@ -71,7 +71,7 @@ func (d Store) AppendAudit(ctx context.Context, a history.AuditRecord) error {
 	if a.At.IsZero() {
 		a.At = d.engine.Now()
 	}
-	return d.change(ctx, "write audit record", func(t tx) error { return WriteAudit(t, a) })
+	return d.change(ctx, "write audit record", func(t tx) error { return WriteAudit(t.Tx, a) })
 }
 
 // AuditLog implements history.Outbox.

@@ -36,21 +36,26 @@ const (
 	// open is what outbox_open is an index of, in the words that an engine knows it by.
 	open = `state IN ('in_flight', 'pending')`
 
-	// claimableGroups has the groups whose first command may be claimed, the one that waits longest first. It takes a few
-	// looks into the index for each group, however many commands there are (CROSS JOIN says where to begin).
-	claimableGroups = `
-		WITH RECURSIVE groups (grp) AS (
+	// openGroups has the groups with commands that are open. It takes a look into the index for each group, however many commands
+	// there are.
+	openGroups = `WITH RECURSIVE groups (grp) AS (
 			SELECT min(grp) FROM outbox WHERE schema = ?1 AND ` + open + `
 			UNION ALL
 			SELECT (SELECT min(grp) FROM outbox WHERE schema = ?1 AND ` + open + ` AND grp > groups.grp)
 			FROM groups WHERE grp IS NOT NULL
-		)
+		)`
+
+	// noneInFlight is a condition on groups.
+	noneInFlight = `NOT EXISTS (
+			SELECT 1 FROM outbox AS o WHERE schema = ?1 AND ` + open + ` AND o.grp = groups.grp AND state = 'in_flight')`
+
+	// claimableGroups has the groups whose first command may be claimed, the one that waits longest first. It takes a few
+	// more looks for each group (CROSS JOIN says where to begin).
+	claimableGroups = openGroups + `
 		SELECT groups.grp FROM groups CROSS JOIN outbox WHERE command = (
 			SELECT min(command) FROM outbox AS o
 			WHERE schema = ?1 AND ` + open + ` AND o.grp = groups.grp AND state = 'pending')
-		AND due <= ?2 AND NOT EXISTS (
-			SELECT 1 FROM outbox AS o WHERE schema = ?1 AND ` + open + ` AND o.grp = groups.grp AND state = 'in_flight')
-		ORDER BY command LIMIT ?3`
+		AND due <= ?2 AND ` + noneInFlight + ` ORDER BY command LIMIT ?3`
 
 	// firstOfGroup chooses the first pending commands of a group.
 	firstOfGroup = `WHERE schema = ? AND ` + open + ` AND grp = ? AND state = 'pending' ORDER BY command LIMIT ?`
@@ -63,7 +68,7 @@ func (t tx) claim(now time.Time, limit, each int) (c history.Claimed, err error)
 		return c, err
 	}
 	c.Expired = expired
-	groups, err := List[string](t.Context(), t, t.Dialect().claimableGroups, history.CommandSchema, at, limit)
+	groups, err := List[string](t.Context(), t.Tx, t.Dialect().claimableGroups, history.CommandSchema, at, limit)
 	if err != nil {
 		return c, err
 	}
@@ -103,7 +108,7 @@ func (d Store) Reclaim(ctx context.Context, before time.Time, share []int64) (in
 	n := 0
 	err := d.change(ctx, "reclaim commands", func(t tx) error {
 		n = 0
-		stale, err := List[int64](t.Context(), t, `SELECT command FROM outbox
+		stale, err := List[int64](t.Context(), t.Tx, `SELECT command FROM outbox
 			WHERE state = 'in_flight' AND claimed < ? AND schema = ?`, before.UnixMicro(), history.CommandSchema)
 		for _, id := range stale {
 			if slices.Contains(share, id) || err != nil {

@@ -50,7 +50,7 @@ func (d Store) move(
 		if a.Commands == 0 {
 			return nil
 		}
-		return WriteAudit(t, a)
+		return WriteAudit(t.Tx, a)
 	})
 	if err != nil {
 		return 0, err
