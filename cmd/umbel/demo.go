@@ -33,7 +33,9 @@ func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	}
 	kept := locks.NewMemory(locks.DefaultPatterns(), time.Now)
 	start, deploys := time.Now().Add(-backlog(c.Rate)), demoDeploys(backlog(c.Rate))
-	s, err := newSimulation(simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: start, Duplicates: true, Deploys: deploys, Locks: kept})
+	s, err := newSimulation(simulate.Options{
+		Seed: c.Seed, Rate: c.Rate, Start: start, Duplicates: true, Deploys: deploys, Hung: backlog(c.Rate) / 2, Locks: kept,
+	})
 	if err != nil {
 		return usageError{err}
 	}

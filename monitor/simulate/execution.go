@@ -197,6 +197,9 @@ func (w *worker) begin(x *execution) {
 	} else if x.m.task.dies {
 		x.fault = killed()
 	}
+	if w.c.hangs(x) {
+		length = hungFor
+	}
 	x.startedAt, x.endsAt = w.c.now, w.c.now+int64(length)
 	for i := range k.steps {
 		w.c.after(length*time.Duration(i+1)/time.Duration(k.steps+1), func() { w.progress(x, i+1) })

@@ -33,7 +33,8 @@ type Options struct {
 	// Duplicates makes a client send some charges twice, as tasks of their own.
 	Duplicates bool
 	Deploys    Deploys
-	Truth      bool // remember every task for Truth, at about 1 kB each
+	Hung       time.Duration // when a task begins that does not end, since the start; 0 for none
+	Truth      bool          // remember every task for Truth, at about 1 kB each
 
 	// DefaultQueue is the name of the queue for tasks that have no other, celery if empty.
 	DefaultQueue string
@@ -63,6 +64,8 @@ type Cluster struct {
 	clients   []client
 	periodic  float64 // tasks per second that beat sends
 	requests  []request
+
+	hung bool // the task that does not end has begun
 
 	recent    [12]Delivery // the newest deliveries, a ring
 	delivered int          // deliveries so far
