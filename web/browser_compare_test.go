@@ -16,30 +16,15 @@ func TestTaskPageInTheBrowser(t *testing.T) {
 	t.Parallel()
 	b := testbrowser.Open(t)
 	for name, test := range map[string]func(*testing.T, context.Context){
-		"compare a failed and a good run": compareWithASuccess,
-		"similar runs":                    similarRuns,
-		"copy as JSON":                    copyAsJSON,
-		"times are local":                 timesAreLocal,
+		"similar runs":    similarRuns,
+		"copy as JSON":    copyAsJSON,
+		"times are local": timesAreLocal,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			test(t, b)
 		})
 	}
-}
-
-// One click from the failed task: the argument that differs is seen.
-func compareWithASuccess(t *testing.T, b context.Context) {
-	s := newServer(t, "/ops", nil)
-	s.backend.Apply(failedOrder()...)
-	tb := newTab(t, b, s, "/tasks/odd%2Fone")
-	tb.until(live)
-	tb.click(`#task-head a[href$="/compare"]`)
-	tb.until(`location.search === "?with=task-27" && ` + live)
-	tb.want(`[...document.querySelectorAll("#compare-args tbody tr")].map((r) => r.innerText.replace(/\s+/g, " ").trim()).join()`,
-		"≠ differs args[0] 42 1")
-	tb.want(`document.querySelector("#compare-args mark").getBoundingClientRect().bottom < innerHeight`, true)
-	tb.want(`document.querySelector("#compare-fields details").open`, false)
 }
 
 // A dot leads to its run; on the page of a comparison it changes what is compared with.

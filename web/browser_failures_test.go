@@ -52,43 +52,6 @@ func TestBrowserResolvesFailures(t *testing.T) {
 	tb.want(`document.querySelectorAll("#tasks tr").length`, 10.0)
 }
 
-// TestBrowserRetriesAGroup retries all failures of one group of the last hour, though one of their arguments is a Decimal, in
-// four clicks from the overview.
-func TestBrowserRetriesAGroup(t *testing.T) {
-	t.Parallel()
-	b := testbrowser.Open(t)
-	s, c, work := newIdleWorkers(t)
-	work()
-	eventually(t, "the line is open", func() bool { return c.commands.Client.Connected() })
-	c.broker.Declare("celery")
-	for i := range 3 {
-		e := taskEvent(state.TaskReceived, fmt.Sprintf("decimal-%d", i), 2000+i)
-		e.Kwargs = "{'amount': Decimal('12.50')}"
-		s.backend.Apply(e)
-		s.backend.happen(state.TaskFailed, e.ID, 2010+i)
-	}
-	s.stop()
-	old := s.options
-	s.options = func(o *web.Options) {
-		old(o)
-		o.Backend, o.Now = s.backend, func() time.Time { return time.UnixMicro(noon).Add(40 * time.Minute).UTC() }
-	}
-	s.start()
-	tb := newTab(t, b, s, "/")
-	tb.until(live)
-	tb.click(`.rail a[href$="/failures"]`)
-	tb.until(`document.querySelector("#failures .c-act a")?.innerText === "Retry 13" && ` + live)
-	tb.click("#failures .c-act a")
-	tb.until(`document.querySelector(".preflight")?.innerText.includes("An argument is a Decimal")`)
-	tb.want(`document.querySelector(".act button.primary").innerText`, "Retry 10 tasks")
-	tb.click("#send-objects")
-	tb.until(`document.querySelector(".act button.primary")?.innerText === "Retry 13 tasks"`)
-	tb.click(".act button.primary")
-	tb.until(`location.pathname === "/ops/outbox/1" && ` + live)
-	tb.until(`document.querySelector(".progress").innerText.startsWith("13 of 13 finished")`)
-	tb.want(`document.querySelector("h1").innerText`, "Run 13 tasks again")
-}
-
 // TestBrowserSplitsAGroup finds in three clicks from the overview which tasks of a group have the argument that all share.
 func TestBrowserSplitsAGroup(t *testing.T) {
 	t.Parallel()

@@ -2,12 +2,10 @@ package web_test
 
 import (
 	"context"
-	"fmt"
 	"testing"
 
 	"github.com/umbelhq/umbel/internal/testbrowser"
 	"github.com/umbelhq/umbel/state"
-	"github.com/umbelhq/umbel/web"
 )
 
 // What a person does with workers in a real browser.
@@ -22,8 +20,6 @@ func TestBrowserWorkers(t *testing.T) {
 		"settings are found":        settingsAreFound,
 		"everything has its label":  everythingHasItsLabel,
 		"wrong argument is pointed": wrongArgumentIsPointedAt,
-		"stuck worker is found":     stuckWorkerIsFound,
-		"drain is undone":           drainIsUndone,
 	}
 	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -149,75 +145,4 @@ func everythingHasItsLabel(t *testing.T, b context.Context) {
 			tb.want(unlabelled, "")
 		})
 	}
-}
-
-// stuckWorkerIsFound: one click leads from the list to what a worker does that does not answer, and for how long.
-func stuckWorkerIsFound(t *testing.T, b context.Context) {
-	s := &server{t: t, backend: newChangingBackend(t, state.Options{MaxTasks: maxTasks}), prefix: "/ops", address: "127.0.0.1:0"}
-	for i := range 6 {
-		happenExport(s, fmt.Sprintf("export-%d", i), 100+10*i, 3)
-	}
-	happenExport(s, "export-stuck", 200, 0)
-	c := newWorkers(t, s.backend, false)
-	c.mu.Lock()
-	delete(c.answers, "celery@a")
-	c.mu.Unlock()
-	s.options = func(o *web.Options) { o.Backend, o.Commands = s.backend, c.commands }
-	s.start()
-	t.Cleanup(func() { s.stop() })
-	tb := newTab(t, b, s, "/workers")
-	tb.until(live)
-	const row = `document.getElementById("celery%40a")`
-	tb.until(row + `.innerText.includes("orders.export running")`)
-	tb.until(row + `.innerText.includes("usually under 3")`)
-	tb.click(`[id="celery%40a"] a.open`)
-	tb.until(`document.querySelector("#worker-tab .notice")?.innerText.includes("events say")`)
-	tb.until(`/No answer so far; events say \d+ tasks run, the oldest for \d.* so far/.test(document.querySelector("#worker-tab .notice").textContent.replace(/\s+/g, " "))`)
-	const task = `[...document.querySelectorAll("[aria-labelledby=active-title] tbody tr")].find((r) => r.innerText.includes("export"))`
-	tb.until(task + `.querySelector(".warn time") !== null`)
-	tb.want(task+`.innerText.includes("usually under 3")`, true)
-	tb.want(task+`.querySelector("[data-label=Source]").innerText.includes("events")`, true)
-}
-
-// happenExport has an export run from a second after noon, for as many seconds, 0 for one that does not end.
-func happenExport(s *server, id string, second, runs int) {
-	kinds := []state.Kind{state.TaskReceived, state.TaskStarted, state.TaskSucceeded}
-	if runs == 0 {
-		kinds = kinds[:2]
-	}
-	for i, kind := range kinds {
-		at := second
-		if i == 2 {
-			at += runs
-		}
-		e := taskEvent(kind, id, at)
-		e.Name, e.Clock = "orders.export", e.Clock+int64(i)
-		if i == 2 {
-			e.Runtime = float64(runs)
-			e.Present |= state.FieldRuntime
-		}
-		s.backend.Apply(e)
-	}
-}
-
-func drainIsUndone(t *testing.T, b context.Context) {
-	s, c := newWorkersServer(t)
-	tb := newTab(t, b, s, "/workers/celery@a")
-	tb.until(live)
-	tb.click("#worker-head summary")
-	tb.click(`#worker-head a[href*="method=drain"]`)
-	tb.until(`document.querySelector("h1").innerText.startsWith("Drain") && document.querySelector(".act button") !== null`)
-	tb.click(".act button")
-	tb.until(`document.querySelector(".preview")?.innerText.includes("billing.charge")`) // which runs there
-	tb.want(`document.querySelector(".preview a").pathname`, "/ops/tasks/task-02")
-	tb.click(".act button.danger, .act button")
-	tb.until(`location.pathname.startsWith("/ops/outbox/")`)
-	eventually(t, "consumers cancelled", func() bool { return c.count(`celery@a cancel_consumer {"queue":"mail"}`) > 0 })
-	tb.eval(`void (location.href = "/ops/workers/celery@a")`)
-	tb.until(`location.pathname === "/ops/workers/celery@a" && document.querySelector("#worker-head .notice")?.innerText.includes("Draining")`)
-	tb.click(`#worker-head a[href*="method=undrain"]`)
-	tb.until(`document.querySelector(".preview") !== null`)
-	tb.click(".act button.danger, .act button")
-	tb.until(`location.pathname.startsWith("/ops/outbox/")`)
-	tb.want(`document.querySelector("main").innerText.includes("Undo drain")`, true)
 }

@@ -42,16 +42,7 @@ func openTab(tb testing.TB, browser context.Context, url string) *tab {
 	if err := chromedp.Do(ctx); err != nil {
 		tb.Fatalf("open tab: %v", err)
 	}
-	complaints := make(chan string, 100)
-	console := chromedp.Console(ctx)
-	go func() {
-		defer close(complaints)
-		for m, err := range console {
-			if err == nil && (m.IsException() || m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleWarning) {
-				complaints <- m.Source + " " + m.String()
-			}
-		}
-	}()
+	end := listenTo(tb, t, shut)
 	err := chromedp.Do(ctx,
 		chromedp.Func(func(ctx context.Context, target *chromedp.Target) error {
 			_, err := cdp.Call(ctx, target, page.AddScriptToEvaluateOnNewDocument,
@@ -68,12 +59,29 @@ func openTab(tb testing.TB, browser context.Context, url string) *tab {
 		if again := evaluate[float64](tb, t, "performance.timeOrigin"); again != opened {
 			tb.Errorf("%s was loaded again", url)
 		}
-		shut()
-		for c := range complaints {
-			tb.Errorf("%s: %s", url, c)
-		}
+		end()
 	})
 	return t
+}
+
+// listenTo notes what the browser finds wrong with a tab. The function that it returns shuts the tab and reports it.
+func listenTo(tb testing.TB, t *tab, shut func()) (end func()) {
+	complaints := make(chan string, 100)
+	console := chromedp.Console(t.ctx)
+	go func() {
+		defer close(complaints)
+		for m, err := range console {
+			if err == nil && (m.IsException() || m.Type == chromedp.ConsoleError || m.Type == chromedp.ConsoleWarning) {
+				complaints <- m.Source + " " + m.String()
+			}
+		}
+	}()
+	return func() {
+		shut()
+		for c := range complaints {
+			tb.Errorf("%s: %s", t.url, c)
+		}
+	}
 }
 
 // evaluate returns the value of an expression in the page.
