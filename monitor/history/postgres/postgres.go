@@ -170,20 +170,11 @@ func (d *DB) Close() error {
 		d.closing = d.releaseLease()
 		for _, db := range []*sql.DB{d.read, d.write, d.keep} {
 			if db != nil {
-				d.closing = errors.Join(d.closing, closePool(db))
+				d.closing = errors.Join(d.closing, tables.ClosePool(db))
 			}
 		}
 	})
 	return d.closing
-}
-
-// closePool closes a pool and waits until all its connections are returned.
-func closePool(db *sql.DB) error {
-	err := db.Close()
-	for db.Stats().InUse > 0 {
-		time.Sleep(time.Millisecond)
-	}
-	return err
 }
 
 // limits bound what one call does.

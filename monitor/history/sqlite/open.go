@@ -192,24 +192,10 @@ func (d *DB) close() error {
 func (d *DB) disconnect() error {
 	var errs []error
 	if d.read != nil && d.read != d.write {
-		errs = append(errs, closePool(d.read))
+		errs = append(errs, tables.ClosePool(d.read))
 	}
 	if d.write != nil {
-		errs = append(errs, closePool(d.write))
+		errs = append(errs, tables.ClosePool(d.write))
 	}
 	return errors.Join(errs...)
-}
-
-// closePool closes a pool and waits until all its connections are returned.
-func closePool(db *sql.DB) error {
-	err := db.Close()
-	if db.Stats().InUse == 0 {
-		return err
-	}
-	again := time.NewTicker(time.Millisecond)
-	defer again.Stop()
-	for db.Stats().InUse > 0 {
-		<-again.C
-	}
-	return err
 }
