@@ -47,6 +47,8 @@ func commands() []command {
 			"Calls with the same key are the same call. It is what Python computes from json.dumps(kwargs, sort_keys=True,\n" +
 			"separators=(\",\", \":\")).", &fingerprintCmd{}},
 		{"prune", "", "Remove expired history. The server must not be running.", &pruneCmd{}},
+		{"history copy", "<from> [to]", "Copy the history of a data directory to PostgreSQL, such as postgres://user:password@host/database.\n" +
+			"The server must not be running. What was interrupted goes on where it ended.", &historyCopyCmd{}},
 		{"redact", "", "Count what the rules of redaction would change in the history; the server may be running.\n" +
 			"With --rewrite, redact it. The server must not be running then.", &redactCmd{}},
 		{"repair", "[file]", "Recover a damaged history. The server must not be running.\n" +
