@@ -48,7 +48,7 @@ func (d *DB) loadDuplicateRules(ctx context.Context) error {
 // DuplicateRules returns the rules by name.
 func (d *DB) DuplicateRules(ctx context.Context) (rules []history.DuplicateRule, err error) {
 	defer annotate(&err, "read rules for duplicates")
-	err = eachRow(ctx, d.read, `SELECT r.name, exclude, at, actor, coalesce(last - done, 0) FROM duplicate_rules r
+	err = tables.EachRow(ctx, d.read, `SELECT r.name, exclude, at, actor, coalesce(last - done, 0) FROM duplicate_rules r
 		LEFT JOIN duplicate_steps s USING (name) ORDER BY r.name`, nil, func(rows *sql.Rows) error {
 		var r history.DuplicateRule
 		var exclude []byte

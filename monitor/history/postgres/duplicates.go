@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -16,7 +17,7 @@ import (
 func (d *DB) DuplicateGroups(ctx context.Context, r history.DuplicateRequest) (page history.DuplicatePage, err error) {
 	defer annotate(&err, "read duplicates")
 	r.Limit, r.Tasks = min(max(r.Limit, 1), maxPage), min(max(r.Tasks, 1), history.MaxDuplicateTasks)
-	err = d.snapshot(ctx, func(q queryer) error {
+	err = d.snapshot(ctx, func(q tables.Reader) error {
 		found, err := groupRows(ctx, q, r)
 		if err != nil {
 			return err
@@ -38,7 +39,7 @@ func (d *DB) DuplicateGroups(ctx context.Context, r history.DuplicateRequest) (p
 }
 
 // groupRows reads one row more than r.Limit.
-func groupRows(ctx context.Context, q queryer, r history.DuplicateRequest) ([]group, error) {
+func groupRows(ctx context.Context, q tables.Reader, r history.DuplicateRequest) ([]group, error) {
 	where, args, order := []string{`TRUE`}, []any(nil), `newest DESC`
 	if r.Name != "" {
 		where, args = append(where, `name = ?`), append(args, r.Name)
@@ -57,7 +58,7 @@ func groupRows(ctx context.Context, q queryer, r history.DuplicateRequest) ([]gr
 		where, args = append(where, `newest < ?`), append(args, r.After.Newest)
 	}
 	var found []group
-	err := eachRow(ctx, q, `SELECT key, name, n, newest, marks FROM duplicates WHERE `+strings.Join(where, ` AND `)+` ORDER BY `+order+` LIMIT ?`,
+	err := tables.EachRow(ctx, q, `SELECT key, name, n, newest, marks FROM duplicates WHERE `+strings.Join(where, ` AND `)+` ORDER BY `+order+` LIMIT ?`,
 		append(args, r.Limit+1), func(rows *sql.Rows) error {
 			var g group
 			var key []byte
@@ -70,7 +71,7 @@ func groupRows(ctx context.Context, q queryer, r history.DuplicateRequest) ([]gr
 }
 
 // duplicateGroup reads the newest tasks of a group.
-func duplicateGroup(ctx context.Context, q queryer, row group, limit int) (g history.DuplicateGroup, err error) {
+func duplicateGroup(ctx context.Context, q tables.Reader, row group, limit int) (g history.DuplicateGroup, err error) {
 	g = history.DuplicateGroup{Name: row.name, N: int(row.n), Marks: state.Duplicates(row.marks), Position: row.newest}
 	const at = `coalesce(sent, received, started, updated)`
 	where, arg := `call = ? AND call <> ''`, any([]byte(row.key))
@@ -80,7 +81,7 @@ func duplicateGroup(ctx context.Context, q queryer, row group, limit int) (g his
 		where, arg = `task = ?`, int64(binary.BigEndian.Uint64([]byte(row.key)))
 	}
 	var reader state.Reader
-	err = eachRow(ctx, q, `SELECT id, dup, call, `+at+`, body FROM tasks WHERE `+where+` ORDER BY task DESC LIMIT ?`, []any{arg, limit}, func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, q, `SELECT id, dup, call, `+at+`, body FROM tasks WHERE `+where+` ORDER BY task DESC LIMIT ?`, []any{arg, limit}, func(rows *sql.Rows) error {
 		var id string
 		var dup, when int64
 		var call, body sql.RawBytes
@@ -105,7 +106,7 @@ func duplicateGroup(ctx context.Context, q queryer, row group, limit int) (g his
 		g.Key.TaskID, g.Oldest = g.Tasks[0].ID, g.Newest
 		return g, nil
 	}
-	first, err := number[int64](ctx, q, `SELECT `+at+` FROM tasks WHERE `+where+` ORDER BY task LIMIT 1`, arg)
+	first, err := tables.Number[int64](ctx, q, `SELECT `+at+` FROM tasks WHERE `+where+` ORDER BY task LIMIT 1`, arg)
 	g.Oldest = time.UnixMicro(first).UTC()
 	return g, err
 }
@@ -113,14 +114,14 @@ func duplicateGroup(ctx context.Context, q queryer, row group, limit int) (g his
 // DuplicateGroup returns one group. A call that occurs once is a group of one task.
 func (d *DB) DuplicateGroup(ctx context.Context, key history.DuplicateKey, limit int) (g history.DuplicateGroup, err error) {
 	defer annotate(&err, "read duplicates of a call")
-	err = d.snapshot(ctx, func(q queryer) error {
+	err = d.snapshot(ctx, func(q tables.Reader) error {
 		row := group{key: string(key.Call[:])}
 		query, arg := `SELECT coalesce(name, ''), 1, task, dup FROM tasks WHERE call = ? AND call <> '' ORDER BY task DESC LIMIT 1`, any(key.Call[:])
 		if !key.Call.Known() {
 			query, arg = `SELECT coalesce(name, ''), 1, task, dup FROM tasks WHERE id = ?`, key.TaskID
 		}
 		scan := func(rows *sql.Rows) error { return rows.Scan(&row.name, &row.n, &row.newest, &row.marks) }
-		if err := eachRow(ctx, q, query, []any{arg}, scan); err != nil {
+		if err := tables.EachRow(ctx, q, query, []any{arg}, scan); err != nil {
 			return err
 		}
 		if row.n == 0 {
@@ -129,7 +130,7 @@ func (d *DB) DuplicateGroup(ctx context.Context, key history.DuplicateKey, limit
 		if !key.Call.Known() {
 			row.key = singleKey(row.newest)
 		}
-		err := eachRow(ctx, q, `SELECT name, n, newest, marks FROM duplicates WHERE key = ?`, []any{[]byte(row.key)}, scan)
+		err := tables.EachRow(ctx, q, `SELECT name, n, newest, marks FROM duplicates WHERE key = ?`, []any{[]byte(row.key)}, scan)
 		if err == nil {
 			g, err = duplicateGroup(ctx, q, row, min(max(limit, 1), history.MaxDuplicateTasks))
 		}
@@ -146,7 +147,7 @@ func (d *DB) MarkDuplicates(ctx context.Context, tasks []state.Task) (err error)
 	for i := range tasks {
 		places[tasks[i].ID], ids[i] = i, tasks[i].ID
 	}
-	return eachRow(ctx, d.read, `SELECT id, dup, call FROM tasks WHERE id = ANY($1)`, []any{ids}, func(rows *sql.Rows) error {
+	return tables.EachRow(ctx, d.read, `SELECT id, dup, call FROM tasks WHERE id = ANY($1)`, []any{ids}, func(rows *sql.Rows) error {
 		var id string
 		var dup int64
 		var call sql.RawBytes
@@ -179,16 +180,16 @@ func (d *DB) DuplicateStats(ctx context.Context) (s history.DuplicateStats, err 
 		return c.stats, nil
 	}
 	begin := time.Now()
-	err = d.snapshot(ctx, func(q queryer) error {
+	err = d.snapshot(ctx, func(q tables.Reader) error {
 		const counts = `SELECT (SELECT count(*) FROM tasks), (SELECT count(*) FROM duplicates), (SELECT coalesce(sum(n), 0) FROM duplicates)::bigint,
 			(SELECT count(*) FROM tasks WHERE call = ''), (SELECT coalesce(sum(last - done), 0) FROM duplicate_steps)::bigint`
 		scan := func(rows *sql.Rows) error {
 			return rows.Scan(&s.Tasks, &s.Groups, &s.Grouped, &s.Ungrouped, &s.Pending)
 		}
-		if err := eachRow(ctx, q, counts, nil, scan); err != nil {
+		if err := tables.EachRow(ctx, q, counts, nil, scan); err != nil {
 			return err
 		}
-		return eachRow(ctx, q, `SELECT coalesce(name, ''), count(*) FROM tasks WHERE call = '' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 20`, nil, func(rows *sql.Rows) error {
+		return tables.EachRow(ctx, q, `SELECT coalesce(name, ''), count(*) FROM tasks WHERE call = '' GROUP BY 1 ORDER BY 2 DESC, 1 LIMIT 20`, nil, func(rows *sql.Rows) error {
 			var n history.NameCount
 			err := rows.Scan(&n.Name, &n.N)
 			s.UngroupedNames = append(s.UngroupedNames, n)

@@ -3,6 +3,7 @@ package postgres
 import (
 	"slices"
 
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
 )
@@ -29,11 +30,11 @@ func (t *tx) findFailures(records []record) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	known, err := list[int64](t.ctx, t.Tx, `SELECT failure FROM failures WHERE failure = ANY($1)`, ids)
+	known, err := tables.List[int64](t.ctx, t.Tx, `SELECT failure FROM failures WHERE failure = ANY($1)`, ids)
 	if err != nil || len(known) == len(ids) {
 		return err
 	}
-	n, err := number[int](t.ctx, t.Tx, `SELECT count(*) FROM failures`)
+	n, err := tables.Number[int](t.ctx, t.Tx, `SELECT count(*) FROM failures`)
 	if err != nil {
 		return err
 	}

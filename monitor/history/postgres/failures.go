@@ -60,7 +60,7 @@ func (d *DB) NoteFailureGroup(ctx context.Context, id fingerprint.ID, n history.
 func (d *DB) ResolvedFailures(ctx context.Context) (resolved map[fingerprint.ID]time.Time, err error) {
 	defer annotate(&err, "read resolved failures")
 	resolved = make(map[fingerprint.ID]time.Time)
-	err = eachRow(ctx, d.read, `SELECT failure, resolved FROM failures WHERE resolved IS NOT NULL`, nil, func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, d.read, `SELECT failure, resolved FROM failures WHERE resolved IS NOT NULL`, nil, func(rows *sql.Rows) error {
 		var id, at int64
 		err := rows.Scan(&id, &at)
 		resolved[fingerprint.ID(id)] = time.UnixMicro(at).UTC()
@@ -74,7 +74,7 @@ func (d *DB) sweepFailures(ctx context.Context) (err error) {
 	defer annotate(&err, "remove failure groups without tasks")
 	const empty = ` FROM failures WHERE greatest(resolved, note_at, assigned_at, 0) < $1 AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.failure = failures.failure)`
 	before := d.now().Add(-keepResolved).UnixMicro()
-	ids, err := list[int64](ctx, d.read, `SELECT failure`+empty, before)
+	ids, err := tables.List[int64](ctx, d.read, `SELECT failure`+empty, before)
 	if err != nil || len(ids) == 0 {
 		return err
 	}
@@ -123,7 +123,7 @@ const (
 func (d *DB) groups(ctx context.Context, r history.FailureRequest) ([]history.FailureGroup, error) {
 	args := []any{r.Now.Add(-time.Hour).UnixMicro(), d.limits.failures, r.From.UnixMicro(), r.To.UnixMicro(), r.Busiest, r.Spanned()}
 	var all []history.FailureGroup
-	err := eachRow(ctx, d.read, selectGroups, args, func(rows *sql.Rows) error {
+	err := tables.EachRow(ctx, d.read, selectGroups, args, func(rows *sql.Rows) error {
 		var f history.FailureGroup
 		var id, last int64
 		var resolved sql.NullInt64
@@ -156,7 +156,7 @@ func (d *DB) describe(ctx context.Context, groups []history.FailureGroup, r hist
 	// The last of the parts takes what is after all.
 	const trends = `SELECT failure, least((finished - ?2) / ?3, ?4 - 1)::bigint, count(*) FROM tasks
 		WHERE failure = ANY(?1) AND finished >= ?2 AND finished < ?5 GROUP BY 1, 2`
-	return eachRow(ctx, d.read, trends, []any{ids, from.UnixMicro(), part.Microseconds(), int64(history.TrendHours), end}, func(rows *sql.Rows) error {
+	return tables.EachRow(ctx, d.read, trends, []any{ids, from.UnixMicro(), part.Microseconds(), int64(history.TrendHours), end}, func(rows *sql.Rows) error {
 		var id, i, n int64
 		err := rows.Scan(&id, &i, &n)
 		at[id].Trend[i] = n

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -34,7 +35,7 @@ func (d *DB) ActiveSince(ctx context.Context, at int64, limit int, f func(id str
 // ChangedBetween calls f with the saved events of the tasks whose newest event was received after from and by to.
 func (d *DB) ChangedBetween(ctx context.Context, from, to int64, limit int, f func(id string, events []byte) error) (more bool, err error) {
 	const changed = ` FROM tasks WHERE last_receipt > ? AND last_receipt <= ? LIMIT ?`
-	n, err := number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1`+changed+`) AS found`, from, to, limit+1)
+	n, err := tables.Number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1`+changed+`) AS found`, from, to, limit+1)
 	if err != nil || n > limit {
 		return n > limit, wrap("read past", err)
 	}
@@ -97,7 +98,7 @@ func (d *DB) Steps(ctx context.Context, at int64) (before, after int64, err erro
 // Snapshot returns what was known at an instant beside tasks.
 func (d *DB) Snapshot(ctx context.Context, at int64) (s history.Snapshot, err error) {
 	defer annotate(&err, "read past")
-	if s.Clock, err = number[int64](ctx, d.read,
+	if s.Clock, err = tables.Number[int64](ctx, d.read,
 		`SELECT coalesce((SELECT clock FROM snapshots WHERE at >= $1 ORDER BY at LIMIT 1), 0)`, at); err != nil {
 		return s, err
 	}
@@ -164,7 +165,7 @@ func (t *tx) takeSnapshot(at int64, c *history.Checkpoint) error {
 func (t *tx) snapshotBody(c *history.Checkpoint) ([]byte, error) {
 	s := history.SnapshotBody{Counts: c.Counts}
 	var err error
-	if s.Workers, err = list[string](t.ctx, t.Tx, `SELECT body FROM workers ORDER BY name`); err != nil {
+	if s.Workers, err = tables.List[string](t.ctx, t.Tx, `SELECT body FROM workers ORDER BY name`); err != nil {
 		return nil, err
 	}
 	return encodeSnapshot(s)

@@ -315,7 +315,7 @@ func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan,
 		if d.rules.Events == 0 {
 			continue
 		}
-		done, err := number[int64](ctx, d.read, `SELECT coalesce((SELECT ended FROM thinned WHERE final = $1), 0)`, c.final)
+		done, err := tables.Number[int64](ctx, d.read, `SELECT coalesce((SELECT ended FROM thinned WHERE final = $1), 0)`, c.final)
 		if err != nil {
 			return p, err
 		}
@@ -325,7 +325,7 @@ func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan,
 		}
 		p.Events = history.Count{N: p.Events.N + more.N, Exact: p.Events.Exact && more.Exact}
 	}
-	oldest, err := number[int64](ctx, d.read, `SELECT coalesce(min(last_receipt), 0) FROM tasks WHERE week > 0 AND final > 0`)
+	oldest, err := tables.Number[int64](ctx, d.read, `SELECT coalesce(min(last_receipt), 0) FROM tasks WHERE week > 0 AND final > 0`)
 	if err != nil {
 		return p, err
 	}
@@ -348,7 +348,7 @@ func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan,
 
 // countOld counts tasks of a class with from ≤ end < to, in µs.
 func (d *DB) countOld(ctx context.Context, c retentionClass, from, to int64) (history.Count, error) {
-	n, err := number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1 FROM tasks
+	n, err := tables.Number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1 FROM tasks
 		WHERE `+c.where+` AND `+c.end+` >= $1 AND `+c.end+` < $2 LIMIT $3) AS old`, from, to, maxCounted+1)
 	if n > maxCounted {
 		return history.Count{N: maxCounted}, err

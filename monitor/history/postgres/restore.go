@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -36,7 +37,7 @@ func (d *DB) restoreCheckpoint(ctx context.Context, counted *uint64, f func(hist
 			return err
 		}
 	}
-	err := eachRow(ctx, d.read, `SELECT name, body FROM workers ORDER BY name`, nil, func(rows *sql.Rows) error {
+	err := tables.EachRow(ctx, d.read, `SELECT name, body FROM workers ORDER BY name`, nil, func(rows *sql.Rows) error {
 		var name, body string
 		err := rows.Scan(&name, &body)
 		c.Workers[name] = []byte(body)
@@ -75,7 +76,7 @@ func (d *DB) tasksToRestore(ctx context.Context, r history.RestoreOptions) (int,
 	if r.MaxWithJournal <= r.MaxTasks {
 		return r.MaxTasks, nil
 	}
-	size, err := number[int](ctx, d.read, `SELECT coalesce(sum(length(body)), 0) FROM journal`)
+	size, err := tables.Number[int](ctx, d.read, `SELECT coalesce(sum(length(body)), 0) FROM journal`)
 	return min(max(r.MaxTasks, size/journaledTask), r.MaxWithJournal), err
 }
 
@@ -110,7 +111,7 @@ func (d *DB) finished(
 		read := 0
 		var positions []state.Position
 		var bodies [][]byte
-		err = eachRow(ctx, d.read, `SELECT clock, micros, origin, id, body FROM tasks WHERE week > 0`+where+`
+		err = tables.EachRow(ctx, d.read, `SELECT clock, micros, origin, id, body FROM tasks WHERE week > 0`+where+`
 			ORDER BY clock DESC, micros DESC, origin DESC, id DESC LIMIT ?`, append(args, size), func(rows *sql.Rows) error {
 			var p state.Position
 			var body []byte
@@ -152,7 +153,7 @@ func sameMoment(a, b state.Position) bool {
 func (d *DB) restoreJournal(
 	ctx context.Context, counted uint64, f func(entry uint64, events []byte, checkpointed bool) error,
 ) error {
-	return eachRow(ctx, d.read, `SELECT entry, body FROM journal ORDER BY entry`, nil, func(rows *sql.Rows) error {
+	return tables.EachRow(ctx, d.read, `SELECT entry, body FROM journal ORDER BY entry`, nil, func(rows *sql.Rows) error {
 		var entry uint64
 		var body []byte
 		if err := rows.Scan(&entry, &body); err != nil {

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 const (
@@ -51,7 +52,7 @@ func (d *DB) every(ctx context.Context, interval time.Duration, failed string, f
 
 // measure measures what the tables take.
 func (d *DB) measure(ctx context.Context) error {
-	n, err := number[int64](ctx, d.read, `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+	n, err := tables.Number[int64](ctx, d.read, `SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
 		WHERE c.relkind = 'r' AND c.relnamespace = (SELECT relnamespace FROM pg_class WHERE oid = 'tasks'::regclass)`)
 	if err == nil {
 		d.size.Store(n)
@@ -68,7 +69,7 @@ func (d *DB) indexTexts(ctx context.Context) error {
 		WHERE i.inhparent = 'tasks'::regclass AND c.relname LIKE 'tasks\_week\_%' AND NOT EXISTS (
 			SELECT 1 FROM pg_index x JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = ANY(x.indkey) WHERE x.indrelid = c.oid AND a.attname = 'text')
 		ORDER BY c.relname DESC`
-	tables, err := list[string](ctx, d.read, without)
+	tables, err := tables.List[string](ctx, d.read, without)
 	for _, table := range tables {
 		if err == nil {
 			_, err = d.read.ExecContext(ctx, `CREATE INDEX CONCURRENTLY ON `+table+` USING gin (text `+d.trigram+`)`)
@@ -86,7 +87,7 @@ func (d *DB) RetentionRules() history.RetentionRules { return d.rules }
 // ReferenceTime is the time that Run measures ages against.
 func (d *DB) ReferenceTime(ctx context.Context) (at time.Time, err error) {
 	defer annotate(&err, "read newest task")
-	newest, err := number[int64](ctx, d.read, `SELECT coalesce(max(last_receipt), 0) FROM tasks`)
+	newest, err := tables.Number[int64](ctx, d.read, `SELECT coalesce(max(last_receipt), 0) FROM tasks`)
 	if err != nil {
 		return at, err
 	}

@@ -35,7 +35,7 @@ func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.
 			where, args = append(where, c.column+` = ANY(?)`), append(args, append([]string{""}, c.texts...))
 		}
 	}
-	return eachRow(ctx, d.read, `SELECT `+columns+` FROM rollups WHERE `+strings.Join(where, ` AND `)+` ORDER BY at, name, worker, queue`, args,
+	return tables.EachRow(ctx, d.read, `SELECT `+columns+` FROM rollups WHERE `+strings.Join(where, ` AND `)+` ORDER BY at, name, worker, queue`, args,
 		func(rows *sql.Rows) error {
 			if err := rows.Scan(into...); err != nil {
 				return err

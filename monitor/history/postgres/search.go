@@ -13,6 +13,7 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -43,7 +44,7 @@ func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int)
 
 // search is one call of Tasks or Count.
 type search struct {
-	q       queryer
+	q       tables.Reader
 	r       history.TaskRequest
 	o       order
 	limits  limits
@@ -61,9 +62,9 @@ const fast = 700 * time.Millisecond
 // of tasks, in their order.
 func (d *DB) search(ctx context.Context, r history.TaskRequest, f func(s *search) error) error {
 	for _, slow := range []bool{d.alwaysSlow, true} {
-		err := d.snapshot(ctx, func(q queryer) error {
+		err := d.snapshot(ctx, func(q tables.Reader) error {
 			if !slow {
-				_, err := number[string](ctx, q, `SELECT set_config('statement_timeout', $1, true)`, strconv.FormatInt(fast.Milliseconds(), 10))
+				_, err := tables.Number[string](ctx, q, `SELECT set_config('statement_timeout', $1, true)`, strconv.FormatInt(fast.Milliseconds(), 10))
 				if err != nil {
 					return err
 				}
@@ -158,7 +159,7 @@ func (s *search) next(ctx context.Context, after *state.Position, want int) (bat
 	}
 	all := join("AND", where)
 	read := 0
-	err = eachRow(ctx, s.q, `SELECT id, body, call, dup, `+s.o.value()+`, clock, micros, origin FROM `+from+` WHERE `+all.sql+s.o.by()+` LIMIT ?`,
+	err = tables.EachRow(ctx, s.q, `SELECT id, body, call, dup, `+s.o.value()+`, clock, micros, origin FROM `+from+` WHERE `+all.sql+s.o.by()+` LIMIT ?`,
 		append(append(args, all.args...), want), func(rows *sql.Rows) error {
 			var c candidate
 			var body, call sql.RawBytes
@@ -195,7 +196,7 @@ func (s *search) window(ctx context.Context, after *state.Position) (end *state.
 	}
 	all := join("AND", where)
 	n := 0
-	err = eachRow(ctx, s.q, `SELECT id, `+s.o.value()+`, clock, micros, origin FROM tasks WHERE `+all.sql+s.o.by()+` LIMIT ?`,
+	err = tables.EachRow(ctx, s.q, `SELECT id, `+s.o.value()+`, clock, micros, origin FROM tasks WHERE `+all.sql+s.o.by()+` LIMIT ?`,
 		append(slices.Clone(all.args), s.limits.window), func(rows *sql.Rows) error {
 			var p state.Position
 			n++
@@ -210,7 +211,7 @@ func (s *search) window(ctx context.Context, after *state.Position) (end *state.
 // count returns how many tasks match, up to the limit.
 func (s *search) count(ctx context.Context) (history.Count, error) {
 	if s.where.exact && !s.slow {
-		n, err := number[int](ctx, s.q, `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE `+s.where.sql+` LIMIT ?) AS found`,
+		n, err := tables.Number[int](ctx, s.q, `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE `+s.where.sql+` LIMIT ?) AS found`,
 			append(slices.Clone(s.where.args), s.r.Limit+1)...)
 		return history.Count{N: min(n, s.r.Limit), Exact: n <= s.r.Limit}, err
 	}

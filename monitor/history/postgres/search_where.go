@@ -8,6 +8,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/history/tasktext"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/fingerprint"
@@ -51,7 +52,7 @@ func join(operator string, list []condition) condition {
 
 // compiler turns queries into conditions.
 type compiler struct {
-	q    queryer
+	q    tables.Reader
 	now  time.Time
 	used map[query.Field][]string // cache of usedValues
 }
@@ -309,7 +310,7 @@ func (c *compiler) usedValues(ctx context.Context, f query.Field) ([]string, err
 	}
 	column := columnOf(f)
 	// Each step finds the next value in the index.
-	used, err := list[string](ctx, c.q, `WITH RECURSIVE used AS (
+	used, err := tables.List[string](ctx, c.q, `WITH RECURSIVE used AS (
 			(SELECT `+column+` AS value FROM tasks WHERE `+column+` IS NOT NULL ORDER BY `+column+` LIMIT 1)
 			UNION ALL SELECT (SELECT `+column+` FROM tasks WHERE `+column+` > used.value ORDER BY `+column+` LIMIT 1) FROM used WHERE used.value IS NOT NULL
 		) SELECT value FROM used WHERE value IS NOT NULL LIMIT ?`, maxValues)
@@ -317,7 +318,7 @@ func (c *compiler) usedValues(ctx context.Context, f query.Field) ([]string, err
 		return nil, fmt.Errorf("list values: %w", err)
 	}
 	if column == "name" {
-		former, err := list[string](ctx, c.q, `SELECT DISTINCT unnest(former) FROM tasks WHERE former IS NOT NULL LIMIT ?`, maxValues)
+		former, err := tables.List[string](ctx, c.q, `SELECT DISTINCT unnest(former) FROM tasks WHERE former IS NOT NULL LIMIT ?`, maxValues)
 		if err != nil {
 			return nil, fmt.Errorf("list former names: %w", err)
 		}
@@ -344,7 +345,7 @@ func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) 
 		c := compiler{q: d.read}
 		used, err = c.usedValues(ctx, f)
 	case f == query.Client || f == query.Exchange || f == query.RoutingKey:
-		used, err = list[string](ctx, d.read, `SELECT DISTINCT `+column+` FROM (SELECT `+column+` FROM tasks ORDER BY clock DESC LIMIT ?) AS newest
+		used, err = tables.List[string](ctx, d.read, `SELECT DISTINCT `+column+` FROM (SELECT `+column+` FROM tasks ORDER BY clock DESC LIMIT ?) AS newest
 			WHERE `+column+` IS NOT NULL`, newestTasks)
 	}
 	if err != nil {

@@ -35,7 +35,7 @@ func prevented(err error) bool {
 }
 
 func (e tableEngine) Snapshot(ctx context.Context, f func(r tables.Reader) error) error {
-	return e.db.snapshot(ctx, func(q queryer) error { return f(q) })
+	return e.db.snapshot(ctx, f)
 }
 
 func (e tableEngine) Reader() tables.Reader { return e.db.read }

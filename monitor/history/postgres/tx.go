@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5"
 
-	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // maxWrite is how long a transaction may take. One of a server that is silent then fails, and is repeated.
@@ -92,7 +92,7 @@ func (t *tx) Change(query string, args ...any) (int, error) {
 
 // Each calls f with each row of a query. f must not use the transaction.
 func (t *tx) Each(query string, args []any, f func(rows *sql.Rows) error) error {
-	return eachRow(t.ctx, t.Tx, query, args, f)
+	return tables.EachRow(t.ctx, t.Tx, query, args, f)
 }
 
 // Insert runs a statement and returns the key of the row it has inserted, in the named column, 0 if none.
@@ -122,63 +122,14 @@ func (t *tx) raw(f func(ctx context.Context, c *pgx.Conn) error) error {
 	})
 }
 
-// queryer is what reads need of a connection.
-type queryer interface {
-	QueryContext(ctx context.Context, query string, args ...any) (*sql.Rows, error)
-}
-
 // snapshot calls f in a read transaction, all statements of which see the same.
-func (d *DB) snapshot(ctx context.Context, f func(q queryer) error) error {
+func (d *DB) snapshot(ctx context.Context, f func(q tables.Reader) error) error {
 	begun, err := d.read.BeginTx(ctx, &sql.TxOptions{ReadOnly: true, Isolation: sql.LevelRepeatableRead})
 	if err != nil {
 		return err
 	}
 	defer begun.Rollback() //nolint:errcheck // nothing was written
 	return f(begun)
-}
-
-// eachRow calls f with each row of a query.
-func eachRow(ctx context.Context, q queryer, query string, args []any, f func(rows *sql.Rows) error) error {
-	rows, err := q.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close() //nolint:errcheck // Err tells
-	for rows.Next() {
-		if err := f(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
-}
-
-// list returns the only column of all rows.
-func list[T any](ctx context.Context, q queryer, query string, args ...any) ([]T, error) {
-	var all []T
-	err := eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
-		var v T
-		err := rows.Scan(&v)
-		all = append(all, v)
-		return err
-	})
-	return all, err
-}
-
-// number returns the only value of a query.
-func number[T any](ctx context.Context, q queryer, query string, args ...any) (n T, err error) {
-	found, err := list[T](ctx, q, query, args...)
-	if err == nil {
-		n = found[0]
-	}
-	return n, err
-}
-
-// notFound returns history.ErrNotFound for sql.ErrNoRows, and other errors as they are.
-func notFound(err error) error {
-	if errors.Is(err, sql.ErrNoRows) {
-		return history.ErrNotFound
-	}
-	return err
 }
 
 // wrap says what an error, if it is one, prevented.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -22,7 +23,7 @@ func (d *DB) weekOf(v *state.Task, lastReceipt int64) int {
 
 // loadWeeks finds the partitions.
 func (d *DB) loadWeeks(ctx context.Context) error {
-	names, err := list[string](ctx, d.write, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'tasks'::regclass`)
+	names, err := tables.List[string](ctx, d.write, `SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid WHERE i.inhparent = 'tasks'::regclass`)
 	for _, name := range names {
 		var week int
 		if n, _ := fmt.Sscanf(name, "tasks_week_%d", &week); n == 1 {
@@ -60,7 +61,7 @@ func (t *tx) makeWeek(week int) error {
 // findTrigrams finds, or makes, the extension by which texts are searched by an index.
 func (d *DB) findTrigrams(ctx context.Context) error {
 	const found = `SELECT quote_ident(n.nspname) FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'pg_trgm'`
-	schemas, err := list[string](ctx, d.write, found)
+	schemas, err := tables.List[string](ctx, d.write, found)
 	if err != nil {
 		return err
 	}
@@ -68,7 +69,7 @@ func (d *DB) findTrigrams(ctx context.Context) error {
 		if _, err := d.write.ExecContext(ctx, `CREATE EXTENSION IF NOT EXISTS pg_trgm WITH SCHEMA public`); err != nil {
 			d.log.Debug("pg_trgm cannot be created", "error", err)
 		}
-		if schemas, err = list[string](ctx, d.write, found); err != nil {
+		if schemas, err = tables.List[string](ctx, d.write, found); err != nil {
 			return err
 		}
 	}

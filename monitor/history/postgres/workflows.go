@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -207,7 +208,7 @@ func (d *DB) Workflows(ctx context.Context, r history.WorkflowRequest) (page his
 	}
 	args = append(args, r.Limit+1)
 	var last int64
-	err = eachRow(ctx, d.read, `SELECT workflow, root, name, tasks, ended, failed, lost, first, last FROM workflows WHERE `+
+	err = tables.EachRow(ctx, d.read, `SELECT workflow, root, name, tasks, ended, failed, lost, first, last FROM workflows WHERE `+
 		strings.Join(where, ` AND `)+` ORDER BY workflow DESC LIMIT ?`, args, func(rows *sql.Rows) error {
 		var w history.WorkflowSummary
 		var at int64
@@ -248,8 +249,8 @@ func statusTerm(s workflow.Status) string {
 // WorkflowTasks reads the tasks of a root.
 func (d *DB) WorkflowTasks(ctx context.Context, root string, limit int, f func(id string, events []byte) error) (total int, err error) {
 	defer annotate(&err, "read workflow")
-	err = d.snapshot(ctx, func(q queryer) error {
-		total, err = number[int](ctx, q, `SELECT coalesce((SELECT tasks FROM workflows WHERE root = ?1), (SELECT 1 FROM tasks WHERE id = ?1), 0)`, root)
+	err = d.snapshot(ctx, func(q tables.Reader) error {
+		total, err = tables.Number[int](ctx, q, `SELECT coalesce((SELECT tasks FROM workflows WHERE root = ?1), (SELECT 1 FROM tasks WHERE id = ?1), 0)`, root)
 		if err != nil {
 			return err
 		}
@@ -267,8 +268,8 @@ func (d *DB) WorkflowTasks(ctx context.Context, root string, limit int, f func(i
 }
 
 // eachTask calls f with the ids and the events that a query finds.
-func eachTask(ctx context.Context, q queryer, query string, args []any, f func(id string, events []byte) error) error {
-	return eachRow(ctx, q, query, args, func(rows *sql.Rows) error {
+func eachTask(ctx context.Context, q tables.Reader, query string, args []any, f func(id string, events []byte) error) error {
+	return tables.EachRow(ctx, q, query, args, func(rows *sql.Rows) error {
 		var id string
 		var body []byte
 		if err := rows.Scan(&id, &body); err != nil {

@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // Write commits b in one transaction.
@@ -175,7 +176,7 @@ func (t *tx) number(records []record, added int) error {
 	var numbers []int64
 	if added > 0 {
 		var err error
-		if numbers, err = list[int64](t.ctx, t.Tx, `SELECT nextval('task_numbers') FROM generate_series(1, $1)`, added); err != nil {
+		if numbers, err = tables.List[int64](t.ctx, t.Tx, `SELECT nextval('task_numbers') FROM generate_series(1, $1)`, added); err != nil {
 			return err
 		}
 	}
