@@ -64,7 +64,7 @@ func beatNext(d *BeatDatabase, j *beat.Judged) string {
 	case d.Table.Naive:
 		return "Times are stored without a time zone"
 	case j.Schedule.Kind == beat.Solar:
-		return "Umbel does not compute the sun"
+		return "By the sun: the next run is not computed"
 	case j.Schedule.Kind == beat.Crontab:
 		return "Its crontab or its time zone cannot be read, or it expires before"
 	}

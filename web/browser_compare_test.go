@@ -83,7 +83,7 @@ func timesAreLocal(t *testing.T, b context.Context) {
 	tb.until(newest + ` === "21 Nov 17:31:28"`)
 	s.backend.Apply(taskEvent(state.TaskReceived, "later", 3600))
 	tb.until(`document.querySelector("#tasks tr").id === "t-later" && ` + newest + ` === "21 Nov 18:30:00"`)
-	tb.want(`document.querySelector("#tasks tr time").title`, "2026-11-21 13:00:00.000 UTC")
+	tb.want(`document.querySelector("#tasks tr time").title`, "2026-11-21 18:30:00.000 local, 2026-11-21 13:00:00.000 UTC")
 	choose("utc", "/tasks")
 	tb.until(newest + ` === "21 Nov 13:00:00"`)
 	choose("local", "/tasks/later")

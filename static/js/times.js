@@ -13,7 +13,7 @@ function show(time) {
   const date = /^\d{4}-/.test(form) ? day(at) : /^\d+ [A-Z]/.test(form) ? `${at.getDate()} ${at.toLocaleString("en", { month: "short" })} ` : "";
   const text = date + clockOf(at).slice(0, clock.length);
   if (text !== form) time.textContent = text;
-  time.title = `${time.dateTime.replace("T", " ").replace("Z", "")} UTC`;
+  time.title = `${stamp(at)} local, ${time.dateTime.replace("T", " ").replace("Z", "")} UTC`;
 }
 
 // title shows the time that the title of a drawing begins with.
