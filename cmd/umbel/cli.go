@@ -155,7 +155,7 @@ func parse(args []string, g *globals) (c command, fs *pflag.FlagSet, err error) 
 	if err := parseCommand(c, fs, rest); err != nil {
 		return c, fs, err
 	}
-	if extra := fs.Args(); c.args == "" && len(extra) > 0 || len(extra) > 1 && !strings.Contains(c.args, "...") {
+	if extra := fs.Args(); len(extra) > len(strings.Fields(c.args)) && !strings.Contains(c.args, "...") {
 		return c, fs, fmt.Errorf("unexpected argument %s", extra[len(extra)-1])
 	}
 	return c, fs, nil

@@ -53,6 +53,9 @@ func (c *historyCopyCmd) Run(ctx context.Context, s streams, log *slog.Logger) (
 			_, _ = fmt.Fprintf(s.err, "copied %d tasks of %d so far\n", tasks, all)
 		}
 	})
+	if errors.Is(err, postgres.ErrNotEmpty) {
+		return err
+	}
 	if err != nil {
 		return fmt.Errorf("%w. The same command goes on from here", err)
 	}

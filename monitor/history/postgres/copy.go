@@ -14,8 +14,8 @@ import (
 // metaCopied is, while a history is copied here, the number of the last task that was.
 const metaCopied = "copied"
 
-// errNotEmpty says that a database cannot take a copy.
-var errNotEmpty = errors.New("the database holds a history already: copy to an empty one")
+// ErrNotEmpty says that a database cannot take a copy.
+var ErrNotEmpty = errors.New("the database holds a history already: copy to an empty one")
 
 // BeginCopy prepares to take a copy of another history. It returns the number of the last task that an earlier call has
 // copied.
@@ -29,7 +29,7 @@ func (d *DB) BeginCopy(ctx context.Context) (last int64, err error) {
 		var used bool
 		err = t.Get(`SELECT EXISTS (SELECT 1 FROM tasks) OR EXISTS (SELECT 1 FROM audit) OR EXISTS (SELECT 1 FROM journal) OR EXISTS (SELECT 1 FROM meta)`, nil, &used)
 		if err == nil && used {
-			err = errNotEmpty
+			err = ErrNotEmpty
 		}
 		if err == nil {
 			err = t.set(metaCopied, 0)
