@@ -88,7 +88,7 @@ func TestTroubleOfTheStoreIsOnEveryPage(t *testing.T) {
 		}
 		for _, want := range []string{
 			"Cannot write history.", "the disk is full", "31 events are waiting", "receives no more",
-			"The history is incomplete.</strong> A file was set aside as &lt;x&gt;.",
+			"Check the history.</strong> A file was set aside as &lt;x&gt;.",
 		} {
 			if !strings.Contains(w.Body.String(), want) {
 				t.Errorf("%s: page lacks %q", path, want)

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/historycopy"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/history/historycopy"
 	"github.com/umbelhq/umbel/monitor/history/postgres"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 )
@@ -41,7 +41,7 @@ func (c *historyCopyCmd) Run(ctx context.Context, s streams, log *slog.Logger) (
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, target.Close()) }()
+	defer func() { err = errors.Join(err, target.Close()) }() //nolint:contextcheck // the lease ends, whatever ctx is
 	all, err := source.CountTasks(ctx)
 	if err != nil {
 		return err

@@ -121,3 +121,33 @@ func flags(v *state.Task) (m int64) {
 	}
 	return m
 }
+
+// lostAt is when a task was marked as lost or dismissed, nil if it was not.
+func lostAt(v *state.Task) *int64 {
+	switch {
+	case v.Lost != nil:
+		return &v.Lost.At
+	case v.Dismissed != nil:
+		return &v.Dismissed.At
+	default:
+		return nil
+	}
+}
+
+// Classes of tasks, as in the column final.
+const (
+	classActive = iota
+	classSucceeded
+	classFailed // revoked and rejected ones too
+)
+
+func class(s state.State) int16 {
+	switch {
+	case !s.Final():
+		return classActive
+	case s == state.Success:
+		return classSucceeded
+	default:
+		return classFailed
+	}
+}

@@ -68,6 +68,8 @@ type DB struct {
 	measured tables.MeasuredTime
 }
 
+var _ history.Store = (*DB)(nil)
+
 // readers are the connections that read: more than concurrent searches.
 const readers = 6
 

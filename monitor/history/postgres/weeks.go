@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
@@ -81,35 +80,3 @@ func (d *DB) findTrigrams(ctx context.Context) error {
 		"have an administrator run CREATE EXTENSION pg_trgm in the database, then restart Umbel.")
 	return nil
 }
-
-// lostAt is when a task was marked as lost or dismissed, nil if it was not.
-func lostAt(v *state.Task) *int64 {
-	switch {
-	case v.Lost != nil:
-		return &v.Lost.At
-	case v.Dismissed != nil:
-		return &v.Dismissed.At
-	default:
-		return nil
-	}
-}
-
-// Classes of tasks, as in the column final.
-const (
-	classActive = iota
-	classSucceeded
-	classFailed // revoked and rejected ones too
-)
-
-func class(s state.State) int16 {
-	switch {
-	case !s.Final():
-		return classActive
-	case s == state.Success:
-		return classSucceeded
-	default:
-		return classFailed
-	}
-}
-
-var _ history.Store = (*DB)(nil)

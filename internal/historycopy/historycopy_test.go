@@ -15,8 +15,8 @@ import (
 	_ "github.com/jackc/pgx/v5/stdlib"
 	"go.uber.org/goleak"
 
+	"github.com/umbelhq/umbel/internal/historycopy"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/history/historycopy"
 	"github.com/umbelhq/umbel/monitor/history/historytest"
 	"github.com/umbelhq/umbel/monitor/history/postgres"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
