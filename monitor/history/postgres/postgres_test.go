@@ -107,3 +107,39 @@ func TestUnreachable(t *testing.T) {
 		t.Errorf("open: %v", err)
 	}
 }
+
+// TestTakenLease has another process take the lease, as after 5 s of silence.
+func TestTakenLease(t *testing.T) {
+	t.Parallel()
+	address := schema(t)
+	d := open(t, address)
+	defer closed(t, d)
+	if _, err := d.Write(t.Context(), history.Batch{Journal: []byte("before")}); err != nil {
+		t.Fatal(err)
+	}
+	execute(t, address, "UPDATE lease SET holder = 'another', epoch = epoch + 1, until = clock_timestamp() + interval '1 hour'")
+	if _, err := d.Write(t.Context(), history.Batch{Journal: []byte("after")}); !errors.Is(err, history.ErrLocked) {
+		t.Errorf("write without the lease: %v, want %v", err, history.ErrLocked)
+	}
+	if n := d.Health().LastError; !strings.Contains(n, "has taken the lease") {
+		t.Errorf("health says %q", n)
+	}
+}
+
+// TestAbandonedLease opens a history whose last writer was killed.
+func TestAbandonedLease(t *testing.T) {
+	t.Parallel()
+	address := schema(t)
+	closed(t, open(t, address))
+	execute(t, address, "UPDATE lease SET holder = 'killed', until = clock_timestamp() + interval '700 milliseconds'")
+	closed(t, open(t, address))
+}
+
+func TestReadOnlyServer(t *testing.T) {
+	t.Parallel()
+	address := schema(t)
+	_, err := postgres.Open(t.Context(), postgres.Options{URL: address + "&default_transaction_read_only=on"})
+	if err == nil || !strings.Contains(err.Error(), "PostgreSQL is read-only") {
+		t.Errorf("open: %v", err)
+	}
+}
