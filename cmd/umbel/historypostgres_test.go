@@ -1,44 +1,17 @@
 package main_test
 
 import (
-	"context"
-	"crypto/rand"
-	"database/sql"
-	"errors"
-	"os"
+	"fmt"
 	"strings"
 	"syscall"
 	"testing"
 
-	_ "github.com/jackc/pgx/v5/stdlib"
+	"github.com/umbelhq/umbel/internal/testpostgres"
 )
-
-// emptySchema returns the address of a schema of PostgreSQL that ends with the test.
-func emptySchema(t *testing.T) string {
-	t.Helper()
-	address := os.Getenv("UMBEL_TEST_POSTGRES_URL")
-	if address == "" {
-		t.Skip("UMBEL_TEST_POSTGRES_URL is not set: run it with scripts/services")
-	}
-	execute := func(statement string) {
-		db, err := sql.Open("pgx", address)
-		if err == nil {
-			_, err = db.ExecContext(context.Background(), statement)
-			err = errors.Join(err, db.Close())
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	name := "test_" + strings.ToLower(rand.Text()[:12])
-	execute("CREATE SCHEMA " + name)
-	t.Cleanup(func() { execute("DROP SCHEMA " + name + " CASCADE") })
-	return address + "?search_path=" + name
-}
 
 func TestOneServerUsesADatabase(t *testing.T) {
 	t.Parallel()
-	url := emptySchema(t)
+	url := testpostgres.Schema(t)
 	first := start(t, nil, "demo", "--history", url)
 	status, out, complaint := once(t, nil, nil, "demo", "--history", url, "--listen", "127.0.0.1:0")
 	if status != 1 || out != "" || strings.Count(complaint, "\n") != 1 || !strings.Contains(complaint, "in use by another process: process ") {
@@ -52,8 +25,15 @@ func TestOneServerUsesADatabase(t *testing.T) {
 
 func TestHistoryIsCopiedToADatabase(t *testing.T) {
 	t.Parallel()
-	url, dir := emptySchema(t), t.TempDir()
-	start(t, nil, "demo", "--data-dir", dir).end(t, syscall.SIGTERM)
+	url, dir := testpostgres.Schema(t), t.TempDir()
+	d := start(t, nil, "demo", "--data-dir", dir)
+	eventually(t, timeout, func() error {
+		if _, body := d.fetch(t, "api/v1/tasks?q=state:success"); !strings.Contains(string(body), `"id":`) {
+			return fmt.Errorf("%s, want a task", body)
+		}
+		return nil
+	})
+	d.end(t, syscall.SIGTERM)
 	for _, want := range []int{0, 1} { // not over another history
 		status, out, complaint := once(t, nil, nil, "history", "copy", dir, url)
 		if status != want || strings.HasPrefix(out, "copied ") != (want == 0) {

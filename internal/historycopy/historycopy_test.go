@@ -2,20 +2,15 @@ package historycopy_test
 
 import (
 	"context"
-	"crypto/rand"
-	"database/sql"
 	"errors"
-	"net/url"
-	"os"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	_ "github.com/jackc/pgx/v5/stdlib"
 	"go.uber.org/goleak"
 
 	"github.com/umbelhq/umbel/internal/historycopy"
+	"github.com/umbelhq/umbel/internal/testpostgres"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/historytest"
 	"github.com/umbelhq/umbel/monitor/history/postgres"
@@ -24,38 +19,6 @@ import (
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
-// schema makes a schema for a test, and returns the address of the database with it.
-func schema(t *testing.T) string {
-	t.Helper()
-	address := os.Getenv("UMBEL_TEST_POSTGRES_URL")
-	if address == "" {
-		t.Skip("UMBEL_TEST_POSTGRES_URL is not set: run it with scripts/services")
-	}
-	name := "test_" + strings.ToLower(rand.Text()[:12])
-	execute(t, address, "CREATE SCHEMA "+name)
-	t.Cleanup(func() { execute(t, address, "DROP SCHEMA "+name+" CASCADE") })
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	q := u.Query()
-	q.Set("search_path", name)
-	u.RawQuery = q.Encode()
-	return u.String()
-}
-
-func execute(t *testing.T, address, statement string) {
-	t.Helper()
-	db, err := sql.Open("pgx", address)
-	if err == nil {
-		_, err = db.ExecContext(context.Background(), statement)
-		err = errors.Join(err, db.Close())
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
 
 // seen is what two equal histories show.
 type seen struct {
@@ -185,7 +148,7 @@ func TestCopy(t *testing.T) {
 	defer func() { _ = from.Close() }()
 	fill(t, from)
 	want := see(t, from)
-	address := schema(t)
+	address := testpostgres.Schema(t)
 	to, err := postgres.Open(t.Context(), postgres.Options{URL: address})
 	if err != nil {
 		t.Fatal(err)

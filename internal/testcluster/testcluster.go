@@ -20,6 +20,7 @@ type Cluster struct {
 	DB     *sqlite.DB
 	t      testing.TB
 	saves  bool
+	saving sync.Mutex // held until what was changed is saved
 	source *source
 }
 
@@ -59,9 +60,11 @@ func (c *Cluster) Apply(events ...*state.Event) {
 	})
 }
 
-// Update calls f with the cluster, and saves the tasks that it changes.
+// Update calls f with the cluster, and saves the tasks that it changes. Readers of the history may read the cluster meanwhile.
 func (c *Cluster) Update(f func(cluster *state.Cluster)) {
 	c.t.Helper()
+	c.saving.Lock()
+	defer c.saving.Unlock()
 	defer c.source.Notify()
 	s := c.source
 	s.mu.Lock()
@@ -72,7 +75,9 @@ func (c *Cluster) Update(f func(cluster *state.Cluster)) {
 		for _, u := range s.cluster.TakeUnsaved(s.cluster.Unsaved()) {
 			b.Tasks = append(b.Tasks, history.Task(u))
 		}
+		s.mu.Unlock()
 		written, err := c.DB.Write(context.Background(), b)
+		s.mu.Lock()
 		if err == nil {
 			err = s.cluster.Saved(true, written.Existing)
 		}

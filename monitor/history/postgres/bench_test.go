@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/internal/longhistory"
+	"github.com/umbelhq/umbel/internal/testpostgres"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/state"
@@ -20,7 +21,7 @@ func BenchmarkWrite(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			server := open(b, schema(b))
+			server := open(b, testpostgres.Schema(b))
 			stores := []history.Store{file, server}
 			took := make([]time.Duration, len(stores))
 			n := 0

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"testing"
 
+	"github.com/umbelhq/umbel/internal/testpostgres"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/historytest"
 	"github.com/umbelhq/umbel/monitor/history/postgres"
@@ -10,7 +11,7 @@ import (
 
 func TestConformance(t *testing.T) {
 	t.Parallel()
-	historytest.Run(t, func(t *testing.T) historytest.Fixture { return fixture(schema(t)) })
+	historytest.Run(t, func(t *testing.T) historytest.Fixture { return fixture(testpostgres.Schema(t)) })
 }
 
 func fixture(address string) historytest.Fixture {

@@ -11,6 +11,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/umbelhq/umbel/internal/testenv"
+	"github.com/umbelhq/umbel/internal/testpostgres"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
 )
@@ -19,7 +20,7 @@ import (
 // claimed twice, those of a group are claimed in order and by one at a time, none is lost, and the audit log is whole.
 func TestWritersContend(t *testing.T) {
 	t.Parallel()
-	address := schema(t)
+	address := testpostgres.Schema(t)
 	first := open(t, address)
 	defer closed(t, first)
 	second := first.Beside(t, address)

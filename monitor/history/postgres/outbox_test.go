@@ -5,6 +5,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/umbelhq/umbel/internal/testpostgres"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/postgres"
 )
@@ -13,20 +14,20 @@ import (
 func fillOutbox(tb testing.TB, address string, finished, waiting int) {
 	tb.Helper()
 	insert := func(state, group string, n int) {
-		execute(tb, address, fmt.Sprintf(`INSERT INTO outbox (first, schema, kind, grp, target, summary, payload, task, actor, state, attempts,
+		testpostgres.Execute(tb, address, fmt.Sprintf(`INSERT INTO outbox (first, schema, kind, grp, target, summary, payload, task, actor, state, attempts,
 			deferrals, error, expected, answers, created, due, done)
 			SELECT n, 1, 'task', 'queue ' || n %% %s, 'queue mail', 'Publish shop.pay', '{}', 'task ' || n, 'ann ' || n %% 1000, '%s', 0, 0,
 			'', '[]', '[]', n, n, CASE WHEN '%[2]s' = 'done' THEN n END FROM generate_series(1, %d) AS n`, group, state, n))
 	}
 	insert("done", "100", finished)
 	insert("pending", "4", waiting)
-	execute(tb, address, `ANALYZE outbox`)
+	testpostgres.Execute(tb, address, `ANALYZE outbox`)
 }
 
 // TestCommandsAreFoundByIndexes has PostgreSQL say how it answers what is asked again and again.
 func TestCommandsAreFoundByIndexes(t *testing.T) {
 	t.Parallel()
-	address := schema(t)
+	address := testpostgres.Schema(t)
 	d := open(t, address)
 	defer closed(t, d)
 	fillOutbox(t, address, 20_000, 2_000)
@@ -55,7 +56,7 @@ func appendAudit(t *testing.T, d *postgres.DB, n int) {
 
 func TestTheAuditLogIsAppendOnly(t *testing.T) {
 	t.Parallel()
-	address := schema(t)
+	address := testpostgres.Schema(t)
 	d := open(t, address)
 	defer closed(t, d)
 	appendAudit(t, d, 3)
@@ -88,11 +89,11 @@ func TestTamperedAuditRecordsAreFound(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			address := schema(t)
+			address := testpostgres.Schema(t)
 			d := open(t, address)
 			defer closed(t, d)
 			appendAudit(t, d, 6)
-			execute(t, address, `DROP TRIGGER audit_unchanged ON audit; `+test.statement)
+			testpostgres.Execute(t, address, `DROP TRIGGER audit_unchanged ON audit; `+test.statement)
 			for range 2 { // the log goes on, and what is missing stays missing
 				if bad, err := d.VerifyAudit(t.Context()); bad != test.want || err != nil {
 					t.Errorf("first bad record is %d, error %v, want %d", bad, err, test.want)
@@ -106,7 +107,7 @@ func TestTamperedAuditRecordsAreFound(t *testing.T) {
 // TestCountsAreAddedUp has many changes of states, which are counted in a row each, become few rows.
 func TestCountsAreAddedUp(t *testing.T) {
 	t.Parallel()
-	address := schema(t)
+	address := testpostgres.Schema(t)
 	d := open(t, address)
 	defer closed(t, d)
 	fillOutbox(t, address, 1_500, 500)
@@ -131,7 +132,7 @@ func TestCountsAreAddedUp(t *testing.T) {
 func BenchmarkClaim(b *testing.B) {
 	for _, others := range []struct{ done, pending int }{{0, 0}, {200_000, 0}, {0, 10_000}} {
 		b.Run(fmt.Sprintf("done=%d pending=%d", others.done, others.pending), func(b *testing.B) {
-			address := schema(b)
+			address := testpostgres.Schema(b)
 			d := open(b, address)
 			defer closed(b, d)
 			fillOutbox(b, address, others.done, others.pending)

@@ -3,6 +3,7 @@ package postgres_test
 import (
 	"testing"
 
+	"github.com/umbelhq/umbel/internal/testpostgres"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/historytest"
 	"github.com/umbelhq/umbel/monitor/history/postgres"
@@ -18,7 +19,7 @@ func TestSearch(t *testing.T) {
 			t.Parallel()
 			historytest.Search(t, historytest.SearchFixture{Open: func(t *testing.T) history.Store {
 				t.Helper()
-				d := open(t, schema(t))
+				d := open(t, testpostgres.Schema(t))
 				t.Cleanup(func() { closed(t, d) })
 				limit(d)
 				return d
