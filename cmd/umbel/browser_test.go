@@ -66,6 +66,7 @@ func openTab(tb testing.TB, browser context.Context, url string) *tab {
 
 // listenTo notes what the browser finds wrong with a tab. The function that it returns shuts the tab and reports it.
 func listenTo(tb testing.TB, t *tab, shut func()) (end func()) {
+	tb.Helper()
 	complaints := make(chan string, 100)
 	console := chromedp.Console(t.ctx)
 	go func() {
