@@ -1,9 +1,8 @@
 package postgres
 
 import (
-	"slices"
-
 	"github.com/umbelhq/umbel/monitor/history/tasktext"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -22,7 +21,7 @@ func (r *record) values() []any {
 	v := &r.View
 	list := make([]any, 0, 36)
 	list = append(list, int32(r.call.week), r.call.task, encodeText(v.ID), v.Stamp.Clock, v.Stamp.Micros, encodeText(v.Stamp.Origin),
-		encodeText(string(v.State)), class(v.State))
+		encodeText(string(v.State)), int16(where.Class(v.State)))
 	for _, text := range []*string{v.Name, v.Worker, v.Queue, v.Client, v.Exchange, v.RoutingKey, other(v.RootID, v.ID), v.ParentID} {
 		if text == nil {
 			list = append(list, nil)
@@ -45,10 +44,10 @@ func (r *record) values() []any {
 		}
 	}
 	var former any
-	if names := formerNames(v); len(names) > 0 {
+	if names := where.FormerNames(v); len(names) > 0 {
 		former = encodeTexts(names)
 	}
-	return append(list, int32(flags(v)), lostAt(v), r.failure, r.last, r.first, []byte(r.call.call), int32(r.call.dup), former,
+	return append(list, int32(where.Flags(v)), where.LostAt(v), r.failure, r.last, r.first, []byte(r.call.call), int32(r.call.dup), former,
 		encodeText(tasktext.Searchable(v)), r.Events)
 }
 
@@ -68,86 +67,4 @@ func estimatedReceipt(v *state.Task) int64 {
 		}
 	}
 	return 0
-}
-
-// formerNames returns the names of a task's executions other than its own.
-func formerNames(v *state.Task) (names []string) {
-	for i := range v.Executions {
-		if n := v.Executions[i].Name; n != nil && (v.Name == nil || *n != *v.Name) && !slices.Contains(names, *n) {
-			names = append(names, *n)
-		}
-	}
-	return names
-}
-
-// Bits of the column flags.
-const (
-	flagRedelivered = 1 << iota
-	flagTruncated
-	flagRetried
-	flagLost
-	flagOrphaned
-	flagDismissed
-)
-
-// isFlags returns the bit for a value of query.Is.
-func isFlags(value string) int64 {
-	switch value {
-	case query.IsRedelivered:
-		return flagRedelivered
-	case query.IsTruncated:
-		return flagTruncated
-	case query.IsRetried:
-		return flagRetried
-	case query.IsLost:
-		return flagLost
-	case query.IsOrphaned:
-		return flagOrphaned
-	case query.IsDismissed:
-		return flagDismissed
-	}
-	return 0
-}
-
-// flags returns the bits of the column flags.
-func flags(v *state.Task) (m int64) {
-	for bit, is := range map[int64]bool{
-		flagRedelivered: v.Redelivered, flagTruncated: v.Truncated, flagRetried: query.Marked(v, query.IsRetried),
-		flagLost: v.Lost != nil, flagOrphaned: v.Orphaned, flagDismissed: v.Dismissed != nil,
-	} {
-		if is {
-			m |= bit
-		}
-	}
-	return m
-}
-
-// lostAt is when a task was marked as lost or dismissed, nil if it was not.
-func lostAt(v *state.Task) *int64 {
-	switch {
-	case v.Lost != nil:
-		return &v.Lost.At
-	case v.Dismissed != nil:
-		return &v.Dismissed.At
-	default:
-		return nil
-	}
-}
-
-// Classes of tasks, as in the column final.
-const (
-	classActive = iota
-	classSucceeded
-	classFailed // revoked and rejected ones too
-)
-
-func class(s state.State) int16 {
-	switch {
-	case !s.Final():
-		return classActive
-	case s == state.Success:
-		return classSucceeded
-	default:
-		return classFailed
-	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -24,13 +25,13 @@ type retentionClass struct {
 
 func finished(r history.RetentionRules) []retentionClass {
 	return []retentionClass{
-		{`week > 0 AND final = 1`, `last_receipt`, r.Succeeded, classSucceeded},
-		{`week > 0 AND final = 2`, `last_receipt`, r.Failed, classFailed},
+		{`week > 0 AND final = 1`, `last_receipt`, r.Succeeded, where.ClassSucceeded},
+		{`week > 0 AND final = 2`, `last_receipt`, r.Failed, where.ClassFailed},
 	}
 }
 
 func lostClass(r history.RetentionRules) retentionClass {
-	return retentionClass{`lost IS NOT NULL AND final = 0`, `lost`, r.Lost, classActive}
+	return retentionClass{`lost IS NOT NULL AND final = 0`, `lost`, r.Lost, where.ClassActive}
 }
 
 func classes(r history.RetentionRules) []retentionClass { return append(finished(r), lostClass(r)) }
@@ -307,7 +308,7 @@ func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan,
 		if err != nil {
 			return p, err
 		}
-		if c.final == classSucceeded {
+		if c.final == where.ClassSucceeded {
 			p.Succeeded = due
 		} else {
 			p.Failed = due

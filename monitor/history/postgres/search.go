@@ -14,6 +14,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -44,15 +45,15 @@ func (d *DB) Count(ctx context.Context, q query.Query, now time.Time, limit int)
 
 // search is one call of Tasks or Count.
 type search struct {
-	q       tables.Reader
-	r       history.TaskRequest
-	o       order
-	limits  limits
-	where   condition
-	slow    bool // the planner found no way that was fast enough: the list is looked at row by row
-	reader  state.Reader
-	decoded int
-	looked  int // rows of the list that were looked at, where slow
+	q        tables.Reader
+	r        history.TaskRequest
+	o        order
+	limits   limits
+	matching where.Condition
+	slow     bool // the planner found no way that was fast enough: the list is looked at row by row
+	reader   state.Reader
+	decoded  int
+	looked   int // rows of the list that were looked at, where slow
 }
 
 // fast is how long a statement of a search may take before the list is looked at row by row.
@@ -69,15 +70,14 @@ func (d *DB) search(ctx context.Context, r history.TaskRequest, f func(s *search
 					return err
 				}
 			}
-			c := compiler{q: q, now: r.Now, used: make(map[query.Field][]string)}
-			where, err := c.expr(ctx, r.Query.Expr())
+			matching, err := where.Compile(ctx, r.Query.Expr(), r.Now, &compiler{q: q, used: make(map[query.Field][]string)})
 			if err != nil {
 				return err
 			}
 			if r.Until != 0 {
-				where = join("AND", []condition{where, {"last_receipt <= ? AND (lost IS NULL OR lost <= ?)", []any{r.Until, r.Until}, true}})
+				matching = where.And(matching, where.Exactly("last_receipt <= ? AND (lost IS NULL OR lost <= ?)", r.Until, r.Until))
 			}
-			return f(&search{q: q, r: r, o: orderOf(r.Sort, r.Newer), limits: d.limits, where: where, slow: slow})
+			return f(&search{q: q, r: r, o: orderOf(r.Sort, r.Newer), limits: d.limits, matching: matching, slow: slow})
 		})
 		if e, ok := errors.AsType[*pgconn.PgError](err); slow || !ok || e.Code != stateCanceled || ctx.Err() != nil {
 			return err
@@ -102,7 +102,7 @@ func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 			return history.TaskPage{}, err
 		}
 		for i := range batch {
-			if s.where.exact || s.r.Query.Match(&batch[i].task, s.r.Now) {
+			if s.matching.Exact || s.r.Query.Match(&batch[i].task, s.r.Now) {
 				found = append(found, batch[i])
 			}
 		}
@@ -140,27 +140,27 @@ func (s *search) make(found []candidate, on *state.Position) history.TaskPage {
 // the last row looked at, nil if there are no more.
 func (s *search) next(ctx context.Context, after *state.Position, want int) (batch []candidate, last *state.Position, err error) {
 	from, args := `tasks`, []any(nil)
-	where := []condition{s.where}
+	all := []where.Condition{s.matching}
 	if after != nil {
-		where = append(where, s.o.after(*after))
+		all = append(all, s.o.after(*after))
 	}
 	if s.o.column != "" {
-		where = append(where, condition{sql: s.o.column + " IS NOT NULL", exact: true})
+		all = append(all, where.Exactly(s.o.column+" IS NOT NULL"))
 	}
 	if s.slow {
 		end, more, err := s.window(ctx, after)
 		if err != nil || end == nil {
 			return nil, nil, err
 		}
-		where = append(where, s.o.upTo(*end))
+		all = append(all, s.o.upTo(*end))
 		if more {
 			last = end
 		}
 	}
-	all := join("AND", where)
+	is := where.And(all...)
 	read := 0
-	err = tables.EachRow(ctx, s.q, `SELECT id, body, call, dup, `+s.o.value()+`, clock, micros, origin FROM `+from+` WHERE `+all.sql+s.o.by()+` LIMIT ?`,
-		append(append(args, all.args...), want), func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, s.q, `SELECT id, body, call, dup, `+s.o.value()+`, clock, micros, origin FROM `+from+` WHERE `+is.SQL+s.o.by()+` LIMIT ?`,
+		append(append(args, is.Args...), want), func(rows *sql.Rows) error {
 			var c candidate
 			var body, call sql.RawBytes
 			var dup state.Duplicates
@@ -187,17 +187,17 @@ func (s *search) next(ctx context.Context, after *state.Position, want int) (bat
 
 // window returns the position of the last of the next rows that are looked at, nil if there are none, and whether there are more.
 func (s *search) window(ctx context.Context, after *state.Position) (end *state.Position, more bool, err error) {
-	where := []condition{always}
+	all := []where.Condition{where.Always()}
 	if after != nil {
-		where = append(where, s.o.after(*after))
+		all = append(all, s.o.after(*after))
 	}
 	if s.o.column != "" {
-		where = append(where, condition{sql: s.o.column + " IS NOT NULL", exact: true})
+		all = append(all, where.Exactly(s.o.column+" IS NOT NULL"))
 	}
-	all := join("AND", where)
+	is := where.And(all...)
 	n := 0
-	err = tables.EachRow(ctx, s.q, `SELECT id, `+s.o.value()+`, clock, micros, origin FROM tasks WHERE `+all.sql+s.o.by()+` LIMIT ?`,
-		append(slices.Clone(all.args), s.limits.window), func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, s.q, `SELECT id, `+s.o.value()+`, clock, micros, origin FROM tasks WHERE `+is.SQL+s.o.by()+` LIMIT ?`,
+		append(slices.Clone(is.Args), s.limits.window), func(rows *sql.Rows) error {
 			var p state.Position
 			n++
 			err := rows.Scan(&p.ID, &p.Value, &p.Stamp.Clock, &p.Stamp.Micros, &p.Stamp.Origin)
@@ -210,9 +210,9 @@ func (s *search) window(ctx context.Context, after *state.Position) (end *state.
 
 // count returns how many tasks match, up to the limit.
 func (s *search) count(ctx context.Context) (history.Count, error) {
-	if s.where.exact && !s.slow {
-		n, err := tables.Number[int](ctx, s.q, `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE `+s.where.sql+` LIMIT ?) AS found`,
-			append(slices.Clone(s.where.args), s.r.Limit+1)...)
+	if s.matching.Exact && !s.slow {
+		n, err := tables.Number[int](ctx, s.q, `SELECT count(*) FROM (SELECT 1 FROM tasks WHERE `+s.matching.SQL+` LIMIT ?) AS found`,
+			append(slices.Clone(s.matching.Args), s.r.Limit+1)...)
 		return history.Count{N: min(n, s.r.Limit), Exact: n <= s.r.Limit}, err
 	}
 	n := 0
@@ -223,7 +223,7 @@ func (s *search) count(ctx context.Context) (history.Count, error) {
 			return history.Count{}, err
 		}
 		for i := range batch {
-			if s.where.exact || s.r.Query.Match(&batch[i].task, s.r.Now) {
+			if s.matching.Exact || s.r.Query.Match(&batch[i].task, s.r.Now) {
 				n++
 			}
 		}
@@ -248,7 +248,7 @@ type order struct {
 func orderOf(s query.Sort, newer bool) order {
 	o := order{descending: s.Ascending == newer}
 	if s.Field.Sortable() {
-		o.column = columnOf(s.Field)
+		o.column = where.Column(s.Field)
 	}
 	return o
 }
@@ -280,20 +280,20 @@ func (o order) by() string {
 }
 
 // after selects rows after a position, and upTo those before it and at it.
-func (o order) after(p state.Position) condition {
+func (o order) after(p state.Position) where.Condition {
 	return o.compared(map[bool]string{false: " > ", true: " < "}[o.descending], p)
 }
 
-func (o order) upTo(p state.Position) condition {
+func (o order) upTo(p state.Position) where.Condition {
 	return o.compared(map[bool]string{false: " <= ", true: " >= "}[o.descending], p)
 }
 
-func (o order) compared(operator string, p state.Position) condition {
+func (o order) compared(operator string, p state.Position) where.Condition {
 	args := []any{p.Stamp.Clock, p.Stamp.Micros, p.Stamp.Origin, p.ID}
 	if o.column != "" {
 		args = append([]any{p.Value}, args...)
 	}
-	return condition{"(" + strings.Join(o.columns(), ", ") + ")" + operator + "(?" + strings.Repeat(", ?", len(args)-1) + ")", args, true}
+	return where.Exactly("("+strings.Join(o.columns(), ", ")+")"+operator+"(?"+strings.Repeat(", ?", len(args)-1)+")", args...)
 }
 
 // callID returns the call of a column, zero if it has none.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -14,7 +15,7 @@ const weekLength = int64(7 * 24 * time.Hour / time.Microsecond)
 // weekOf returns the partition of a task that was last received at a time: 0 while it is active. No wrong clock makes a
 // partition of the future.
 func (d *DB) weekOf(v *state.Task, lastReceipt int64) int {
-	if !v.State.Final() && lostAt(v) == nil {
+	if !v.State.Final() && where.LostAt(v) == nil {
 		return 0
 	}
 	return int(max(1, min(lastReceipt, d.now().UnixMicro()+weekLength)/weekLength))

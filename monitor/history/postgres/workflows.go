@@ -8,6 +8,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
@@ -22,15 +23,15 @@ type workflowPart struct {
 }
 
 // set sets what follows from columns. over says that the task is lost or dismissed.
-func (p *workflowPart) set(final int16, flags int64, over bool, name string) {
-	p.name, p.ended, p.failed = name, final != classActive || over, final == classFailed
-	p.lost = final == classActive && over && flags&flagDismissed == 0
+func (p *workflowPart) set(final, flags int64, over bool, name string) {
+	p.name, p.ended, p.failed = name, final != where.ClassActive || over, final == where.ClassFailed
+	p.lost = final == where.ClassActive && over && flags&where.FlagDismissed == 0
 }
 
 // partOf returns what a task counts for once it is saved.
 func partOf(v *state.Task) *workflowPart {
 	p := &workflowPart{root: other(v.RootID, v.ID)}
-	p.set(class(v.State), flags(v), lostAt(v) != nil, nameOf(v))
+	p.set(where.Class(v.State), where.Flags(v), where.LostAt(v) != nil, nameOf(v))
 	for _, f := range []query.Field{query.Started, query.Received, query.Sent} {
 		if at, ok := f.Int(v); ok {
 			p.first = at
@@ -182,7 +183,7 @@ func (t *tx) saveWorkflows(w workflowChanges) error {
 	if len(roots) == 0 {
 		return nil
 	}
-	return t.Exec(insertWorkflows, roots, n[0], n[1], n[2], n[3], n[4], n[5], flagDismissed)
+	return t.Exec(insertWorkflows, roots, n[0], n[1], n[2], n[3], n[4], n[5], where.FlagDismissed)
 }
 
 // Workflows returns a page of the list of workflows.

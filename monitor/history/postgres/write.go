@@ -262,8 +262,7 @@ const storedColumns = callColumns + `, id, root, final, flags, coalesce(sent, re
 
 func scanStored(rows *sql.Rows) (s *stored, err error) {
 	s = new(stored)
-	var final int16
-	var flags int64
+	var final, flags int64
 	var over bool
 	if s.callRow, over, err = scanCall(rows, &s.id, &s.root, &final, &flags, &s.workflowPart.first, &s.workflowPart.last, &s.receipt.last, &s.receipt.first); err != nil {
 		return nil, err

@@ -2,24 +2,13 @@ package sqlite
 
 import (
 	"context"
-	"slices"
 
 	"github.com/umbelhq/umbel/monitor/history/tables"
-	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state/query"
 )
 
 // A task that was replaced by another (Task.replace) is found by both names: former ones are in the table former_names.
-
-// formerNames returns the names of a task's executions other than its own.
-func formerNames(v *state.Task) (names []string) {
-	for i := range v.Executions {
-		if n := v.Executions[i].Name; n != nil && (v.Name == nil || *n != *v.Name) && !slices.Contains(names, *n) {
-			names = append(names, *n)
-		}
-	}
-	return names
-}
 
 // rename saves the former names of a task.
 func (t *tx) rename(row int64, names []string) error {
@@ -45,14 +34,14 @@ func (c *compiler) hasFormerNames(ctx context.Context, names []int64) (bool, err
 }
 
 // symbolsCondition selects tasks with one of the symbols in a field; if that is the name, also as a former name.
-func (c *compiler) symbolsCondition(ctx context.Context, f query.Field, symbols []int64) (condition, error) {
-	is := oneOf(columnOf(f), symbols)
-	if columnOf(f) != "name" {
+func (c *compiler) symbolsCondition(ctx context.Context, f query.Field, symbols []int64) (where.Condition, error) {
+	is := oneOf(where.Column(f), symbols)
+	if where.Column(f) != "name" {
 		return is, nil
 	}
 	renamed, err := c.hasFormerNames(ctx, symbols)
 	if renamed {
-		is = join("OR", []condition{is, {hadName, []any{jsonArray(symbols)}, true}})
+		is = where.Or(is, where.Exactly(hadName, jsonArray(symbols)))
 	}
 	return is, err
 }
@@ -68,8 +57,8 @@ func (c *compiler) formerSources(ctx context.Context, names []int64, states []sy
 		in[i] = s.number
 	}
 	var sources []source
-	for flags := range allFlags + 1 {
-		if flags&flagRenamed != 0 {
+	for flags := range where.AllFlags + 1 {
+		if flags&where.FlagRenamed != 0 {
 			sources = append(sources, source{
 				index: "tasks_by_flags", where: "flags <> 0 AND flags = ? AND state IN (SELECT value FROM json_each(?)) AND " + hadName,
 				args: []any{flags, jsonArray(in), jsonArray(names)}, sorted: true,

@@ -14,6 +14,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -98,7 +99,7 @@ const stepTasks = 10_000
 // events are read: nothing else can be nearer.
 func (d *DB) Steps(ctx context.Context, at int64) (before, after int64, err error) {
 	defer annotate(&err, "read past")
-	for _, final := range []int{classActive, classSucceeded, classFailed} {
+	for _, final := range []int{where.ClassActive, where.ClassSucceeded, where.ClassFailed} {
 		last, err := tables.Number[int64](ctx, d.read, `SELECT coalesce(max(`+lastReceipt+`), 0) FROM tasks WHERE final = ? AND `+lastReceipt+` < ?`, final, at)
 		if err != nil {
 			return 0, 0, err

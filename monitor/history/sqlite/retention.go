@@ -6,6 +6,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 )
 
 const (
@@ -20,7 +21,7 @@ func (d *DB) RetentionRules() history.RetentionRules { return d.rules }
 func (d *DB) ReferenceTime(ctx context.Context) (at time.Time, err error) {
 	defer annotate(&err, "read newest task")
 	var newest int64
-	for _, final := range []int{classActive, classSucceeded, classFailed} {
+	for _, final := range []int{where.ClassActive, where.ClassSucceeded, where.ClassFailed} {
 		found, err := tables.Number[int64](ctx, d.read, `SELECT coalesce(max(`+lastReceipt+`), 0) FROM tasks WHERE final = ?`, final)
 		if err != nil {
 			return at, err

@@ -9,6 +9,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 )
 
 // maxCounted bounds the counts of a plan.
@@ -41,7 +42,7 @@ func (d *DB) PlanPrune(ctx context.Context, now time.Time) (p history.PrunePlan,
 		if err != nil {
 			return p, err
 		}
-		if class.final == classSucceeded {
+		if class.final == where.ClassSucceeded {
 			p.Succeeded = due
 		} else {
 			p.Failed = due
@@ -130,13 +131,13 @@ type retentionClass struct {
 
 func finished(r history.RetentionRules) [2]retentionClass {
 	return [...]retentionClass{
-		{classSucceeded, `final = 1`, lastReceipt, r.Succeeded},
-		{classFailed, `final = 2`, lastReceipt, r.Failed},
+		{where.ClassSucceeded, `final = 1`, lastReceipt, r.Succeeded},
+		{where.ClassFailed, `final = 2`, lastReceipt, r.Failed},
 	}
 }
 
 func lostClass(r history.RetentionRules) retentionClass {
-	return retentionClass{classActive, `lost IS NOT NULL`, `lost`, r.Lost}
+	return retentionClass{where.ClassActive, `lost IS NOT NULL`, `lost`, r.Lost}
 }
 
 func classes(r history.RetentionRules) []retentionClass {
@@ -171,7 +172,7 @@ func (d *DB) activeShare(ctx context.Context, used int64) (p activeShare, err er
 	}
 	const some = `SELECT task FROM (SELECT task FROM tasks WHERE final = %d ORDER BY ` + lastReceipt + ` %s LIMIT 500)`
 	samples := make([]string, 0, 4)
-	for _, final := range []int{classSucceeded, classFailed} {
+	for _, final := range []int{where.ClassSucceeded, where.ClassFailed} {
 		samples = append(samples, fmt.Sprintf(some, final, "ASC"), fmt.Sprintf(some, final, "DESC"))
 	}
 	samples = append(samples, `SELECT task FROM (SELECT task FROM tasks WHERE lost IS NOT NULL LIMIT 500)`)

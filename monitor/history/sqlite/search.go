@@ -10,6 +10,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -51,7 +52,7 @@ const newestTasks = 10_000
 func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) (values []string, err error) {
 	defer annotate(&err, "list values")
 	var used []symbol
-	switch column := columnOf(f); {
+	switch column := where.Column(f); {
 	case byState(f):
 		c := compiler{q: d.read}
 		used, err = c.usedSymbols(ctx, f)
@@ -88,8 +89,8 @@ type search struct {
 	r      history.TaskRequest
 	o      sortOrder
 	limits limits
-	exact  bool      // conditions in SQL suffice
-	check  condition // for rows of the cursor
+	exact  bool            // conditions in SQL suffice
+	check  where.Condition // for rows of the cursor
 	reader state.Reader
 	rowCursor
 }
@@ -108,9 +109,9 @@ func (s *search) page(ctx context.Context) (history.TaskPage, error) {
 	var found []candidate
 	decoded, want := 0, s.r.Limit+1
 	switch {
-	case s.check.texts():
+	case searchesTexts(s.check):
 		want = max(want, s.limits.chunk) // looking into texts is expensive
-	case s.check.sql != always.sql:
+	case !s.check.IsTrue():
 		want *= 2
 	}
 	for {
@@ -178,7 +179,7 @@ func (s *search) make(found []candidate, on *state.Position) history.TaskPage {
 
 // checked returns the rows for which the check holds.
 func (s *search) checked(ctx context.Context, rows []row) ([]row, error) {
-	if s.check.sql == always.sql || len(rows) == 0 {
+	if s.check.IsTrue() || len(rows) == 0 {
 		return rows, nil
 	}
 	tasks := tasksOf(rows)
@@ -186,12 +187,12 @@ func (s *search) checked(ctx context.Context, rows []row) ([]row, error) {
 	// first of those count as matches, so that the text index is searched over a narrow range.
 	sorted := slices.Sorted(slices.Values(tasks))
 	low, high := sorted[len(sorted)/50], sorted[len(sorted)-1]
-	args, err := s.check.bind(ctx, s.q, low, high)
+	args, err := bind(ctx, s.check, s.q, low, high)
 	if err != nil {
 		return nil, err
 	}
 	// A join looks each row up as it comes; IN would make an index of the numbers first.
-	found, err := tables.List[int64](ctx, s.q, "SELECT task FROM (SELECT value AS number FROM json_each(?)) CROSS JOIN tasks ON task = number WHERE "+s.check.sql,
+	found, err := tables.List[int64](ctx, s.q, "SELECT task FROM (SELECT value AS number FROM json_each(?)) CROSS JOIN tasks ON task = number WHERE "+s.check.SQL,
 		append([]any{jsonArray(sorted)}, args...)...)
 	if err != nil {
 		return nil, fmt.Errorf("check tasks: %w", err)
@@ -283,12 +284,12 @@ func (s *search) count(ctx context.Context) (history.Count, error) {
 
 // countRows counts where conditions in SQL suffice.
 func (s *search) countRows(ctx context.Context) (history.Count, error) {
-	text, args := merged(s.sources, "task", always)
+	text, args := merged(s.sources, "task", where.Always())
 	if len(s.sources) > 1 { // they may overlap
 		text = "SELECT DISTINCT task FROM (" + text + ")"
 	}
 	most := s.r.Limit + 1
-	if s.check.sql != always.sql {
+	if !s.check.IsTrue() {
 		if most = s.limits.count; s.chunk > 0 {
 			most = s.limits.lookups
 		}
@@ -296,9 +297,9 @@ func (s *search) countRows(ctx context.Context) (history.Count, error) {
 	text, args = text+" LIMIT ?", append(args, most)
 	read, err := tables.Number[int](ctx, s.q, "SELECT count(*) FROM ("+text+")", args...)
 	n := read
-	if err == nil && s.check.sql != always.sql {
-		n, err = tables.Number[int](ctx, s.q, "SELECT count(*) FROM (SELECT 1 FROM tasks JOIN ("+text+") USING (task) WHERE "+s.check.sql+" LIMIT ?)",
-			slices.Concat(args, s.check.args, []any{s.r.Limit + 1})...)
+	if err == nil && !s.check.IsTrue() {
+		n, err = tables.Number[int](ctx, s.q, "SELECT count(*) FROM (SELECT 1 FROM tasks JOIN ("+text+") USING (task) WHERE "+s.check.SQL+" LIMIT ?)",
+			slices.Concat(args, s.check.Args, []any{s.r.Limit + 1})...)
 	}
 	if err != nil {
 		return history.Count{}, fmt.Errorf("count tasks: %w", err)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 )
 
 // row is a row of tasks that may match.
@@ -86,11 +87,11 @@ func (w *rowCursor) fill(ctx context.Context, want int) error {
 }
 
 func (w *rowCursor) read(ctx context.Context, limit int) ([]row, error) {
-	in := always
+	in := where.Always()
 	if w.begun {
 		in = w.o.after(w.from, !w.after)
 	} else if w.o.column != "" {
-		in = condition{sql: w.o.column + " IS NOT NULL", exact: true}
+		in = where.Exactly(w.o.column + " IS NOT NULL")
 	}
 	what := "task, " + w.o.value() + " AS value, clock"
 	if !indexed(w.sources) {
@@ -114,19 +115,19 @@ func (w *rowCursor) read(ctx context.Context, limit int) ([]row, error) {
 }
 
 // merged returns the statement that selects the columns what of the rows of all sources for which in holds.
-func merged(sources []source, what string, in condition) (string, []any) {
+func merged(sources []source, what string, in where.Condition) (string, []any) {
 	arms := make([]string, len(sources))
 	var args []any
 	for i, s := range sources {
-		arms[i] = "SELECT " + what + " FROM " + s.from() + " WHERE (" + s.where + ") AND (" + in.sql + ")"
-		args = append(append(args, s.args...), in.args...)
+		arms[i] = "SELECT " + what + " FROM " + s.from() + " WHERE (" + s.where + ") AND (" + in.SQL + ")"
+		args = append(append(args, s.args...), in.Args...)
 	}
 	return strings.Join(arms, " UNION ALL "), args
 }
 
 // sample narrows a condition on a range of times: n rows at one end of the range bound the clock of the nth row in the order of
 // the list. Times increase with clocks, so that SQLite need not sort most of the range.
-func (w *rowCursor) sample(ctx context.Context, in condition, n int) (condition, error) {
+func (w *rowCursor) sample(ctx context.Context, in where.Condition, n int) (where.Condition, error) {
 	first := w.sources[0]
 	text, args := merged([]source{first}, "clock", in)
 	bound, direction, operator := "max", "ASC", "<="
@@ -139,7 +140,7 @@ func (w *rowCursor) sample(ctx context.Context, in condition, n int) (condition,
 			var sampled int
 			err := rows.Scan(&clock, &sampled)
 			if sampled == n {
-				in = join("AND", []condition{in, {"clock " + operator + " ?", []any{clock.Int64}, true}})
+				in = where.And(in, where.Exactly("clock "+operator+" ?", clock.Int64))
 			}
 			return err
 		})
@@ -157,7 +158,7 @@ func (w *rowCursor) skip(ctx context.Context) error {
 		extreme = "max"
 	}
 	for _, p := range w.ranges {
-		text, args := merged(p.sources, "clock", always)
+		text, args := merged(p.sources, "clock", where.Always())
 		clocks, err := tables.List[sql.NullInt64](ctx, w.q, "SELECT "+extreme+"(clock) FROM ("+text+")", args...)
 		if err != nil {
 			return fmt.Errorf("find start of range: %w", err)

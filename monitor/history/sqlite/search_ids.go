@@ -3,42 +3,31 @@ package sqlite
 import (
 	"encoding/hex"
 	"encoding/json"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/umbelhq/umbel/state/fingerprint"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state/query"
 )
 
-// idCondition compiles values of a column that holds ids.
-func idCondition(column string, values []query.Value) condition {
-	if len(values) > maxIDTerms && !slices.ContainsFunc(values, func(v query.Value) bool { return v.Match != query.Exact }) {
+// IDs compiles values of a column that holds ids.
+func (*compiler) IDs(column string, values []query.Value) where.Condition {
+	return idCondition(column, values)
+}
+
+func idCondition(column string, values []query.Value) where.Condition {
+	if len(values) > maxIDTerms && where.AllExact(values) {
 		return idsCondition(column, values)
 	}
-	list := make([]condition, len(values))
-	for i, v := range values {
-		switch {
-		case v.Match == query.Exact:
-			list[i] = condition{column + " = ?", []any{idValue(v.Text)}, true}
-		case v.Match == query.Pattern && v.Text == "*":
-			list[i] = condition{sql: column + " IS NOT NULL", exact: true}
-		case v.Match == query.Pattern:
-			head, rest, _ := strings.Cut(v.Text, "*")
-			list[i] = prefixCondition(column, head)
-			list[i].exact = list[i].exact && rest == ""
-		default:
-			list[i] = condition{sql: column + " IS NOT NULL"}
-		}
-	}
-	return join("OR", list)
+	is := func(column, id string) where.Condition { return where.Exactly(column+" = ?", idValue(id)) }
+	return where.IDs(column, values, is, prefixCondition)
 }
 
 // maxIDTerms is how many ids are compared one by one.
 const maxIDTerms = 50
 
 // idsCondition compiles exact values of a column that holds ids: UUIDs as blobs, and others as texts.
-func idsCondition(column string, values []query.Value) condition {
+func idsCondition(column string, values []query.Value) where.Condition {
 	var uuids, texts []string
 	for _, v := range values {
 		if b, ok := idValue(v.Text).([]byte); ok {
@@ -54,21 +43,19 @@ func idsCondition(column string, values []query.Value) condition {
 		}
 		return string(b)
 	}
-	return condition{
-		column + " IN (SELECT unhex(value) FROM json_each(?) UNION ALL SELECT value FROM json_each(?))", []any{list(uuids), list(texts)}, true,
-	}
+	return where.Exactly(column+" IN (SELECT unhex(value) FROM json_each(?) UNION ALL SELECT value FROM json_each(?))", list(uuids), list(texts))
 }
 
 // prefixCondition selects ids with a prefix: a range of UUIDs and one of other ids.
-func prefixCondition(column, prefix string) condition {
+func prefixCondition(column, prefix string) where.Condition {
 	if prefix == "" {
-		return condition{sql: column + " IS NOT NULL"}
+		return where.AtLeast(column + " IS NOT NULL")
 	}
-	list := []condition{{column + " >= ? AND " + column + " < ?", []any{prefix, after(prefix)}, true}}
+	list := []where.Condition{where.Exactly(column+" >= ? AND "+column+" < ?", prefix, after(prefix))}
 	if low, high, ok := uuidRange(prefix); ok {
-		list = append(list, condition{column + " BETWEEN ? AND ?", []any{low, high}, true})
+		list = append(list, where.Exactly(column+" BETWEEN ? AND ?", low, high))
 	}
-	return join("OR", list)
+	return where.Or(list...)
 }
 
 // after returns a value that sorts after all texts with a prefix.
@@ -110,26 +97,9 @@ func uuidRange(prefix string) (low, high []byte, ok bool) {
 	return fill("0"), fill("f"), true
 }
 
-// failureCondition compiles ids of failure groups.
-func failureCondition(values []query.Value) condition {
-	list := make([]condition, len(values))
-	for i, v := range values {
-		id, ok := fingerprint.ParseID(v.Text)
-		switch {
-		case v.Match == query.Exact && ok:
-			list[i] = condition{"failure = ?", []any{int64(id)}, true}
-		case v.Match == query.Exact:
-			list[i] = never
-		default:
-			list[i] = condition{sql: "failure IS NOT NULL", exact: isWildcard(v)}
-		}
-	}
-	return join("OR", list)
-}
-
 // anyCasePrefix selects ids with a prefix, ignoring case. Texts sort before blobs, so it reads few rows unless most ids are
 // no UUIDs.
-func anyCasePrefix(prefix string) []condition {
+func anyCasePrefix(prefix string) []where.Condition {
 	head, _, _ := strings.Cut(prefix, "*")
 	head, _, _ = strings.Cut(head, "\x00") // LIKE ends there
 	like := strings.Map(func(r rune) rune {
@@ -138,9 +108,9 @@ func anyCasePrefix(prefix string) []condition {
 		}
 		return r
 	}, strings.NewReplacer(`\`, `\\`, "%", `\%`, "_", `\_`).Replace(head))
-	list := []condition{{`id < x'' AND id LIKE ? ESCAPE '\'`, []any{like + "%"}, false}}
+	list := []where.Condition{where.AtLeast(`id < x'' AND id LIKE ? ESCAPE '\'`, like+"%")}
 	if low, high, ok := uuidRange(head); ok {
-		list = append(list, condition{"id BETWEEN ? AND ?", []any{low, high}, false})
+		list = append(list, where.AtLeast("id BETWEEN ? AND ?", low, high))
 	}
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/umbelhq/umbel/clock"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -26,7 +27,7 @@ type sortOrder struct {
 func newOrder(s query.Sort, newer bool) sortOrder {
 	o := sortOrder{descending: s.Ascending == newer}
 	if s.Field.Sortable() {
-		o.field, o.column = s.Field, columnOf(s.Field)
+		o.field, o.column = s.Field, where.Column(s.Field)
 	}
 	return o
 }
@@ -55,7 +56,7 @@ func (o sortOrder) orderBy(value, clock string) string {
 }
 
 // after selects rows after k, or, if inclusive, at k.
-func (o sortOrder) after(k sortKey, inclusive bool) condition {
+func (o sortOrder) after(k sortKey, inclusive bool) where.Condition {
 	strict := ">"
 	if o.descending {
 		strict = "<"
@@ -65,13 +66,9 @@ func (o sortOrder) after(k sortKey, inclusive bool) condition {
 		last += "="
 	}
 	if o.column == "" {
-		return condition{"clock " + last + " ?", []any{k.clock}, true}
+		return where.Exactly("clock "+last+" ?", k.clock)
 	}
-	return condition{
-		o.column + " " + strict + "= ? AND (" + o.column + " " + strict + " ? OR clock " + last + " ?)",
-		[]any{k.value, k.value, k.clock},
-		true,
-	}
+	return where.Exactly(o.column+" "+strict+"= ? AND ("+o.column+" "+strict+" ? OR clock "+last+" ?)", k.value, k.value, k.clock)
 }
 
 // compare orders keys as the order does.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state/query"
 )
 
@@ -45,16 +46,16 @@ func newSearch(ctx context.Context, q tables.Reader, r history.TaskRequest, l li
 	if all, ok := conditions[0].(query.And); ok {
 		conditions = all
 	}
-	compiled := make([]condition, len(conditions))
+	compiled := make([]where.Condition, len(conditions))
 	for i, e := range conditions {
 		var err error
 		if compiled[i], err = c.expr(ctx, e); err != nil {
 			return nil, err
 		}
-		s.exact = s.exact && compiled[i].exact
+		s.exact = s.exact && compiled[i].Exact
 	}
 	if r.Until != 0 {
-		compiled = append(compiled, condition{"+" + lastReceipt + " <= ? AND (lost IS NULL OR lost <= ?)", []any{r.Until, r.Until}, true})
+		compiled = append(compiled, where.Exactly("+"+lastReceipt+" <= ? AND (lost IS NULL OR lost <= ?)", r.Until, r.Until))
 	}
 	plans, err := c.plans(ctx, conditions)
 	if err != nil {
@@ -76,7 +77,7 @@ func newSearch(ctx context.Context, q tables.Reader, r history.TaskRequest, l li
 		s.byColumn(conditions, compiled)
 	case best != nil && best.ranged():
 		s.sources, s.check, s.chunk, s.ranged = best.sources, uncovered(compiled, best), l.chunk, true
-		if s.check.sql != always.sql {
+		if !s.check.IsTrue() {
 			s.chunk *= 4
 		}
 	default:
@@ -86,23 +87,23 @@ func newSearch(ctx context.Context, q tables.Reader, r history.TaskRequest, l li
 }
 
 // uncovered returns the conditions that a plan leaves to be checked.
-func uncovered(compiled []condition, p *plan) condition {
-	var left []condition
+func uncovered(compiled []where.Condition, p *plan) where.Condition {
+	var left []where.Condition
 	for i, c := range compiled {
-		if !slices.Contains(p.covers, i) && c.sql != always.sql {
+		if !slices.Contains(p.covers, i) && !c.IsTrue() {
 			left = append(left, c)
 		}
 	}
-	return join("AND", left)
+	return where.And(left...)
 }
 
 // fewest returns the plan that finds fewest rows, nil if all find many. A count stops at its limit, so it prefers a plan that
 // leaves nothing to be checked.
-func (s *search) fewest(ctx context.Context, plans []plan, compiled []condition, counting bool) (best *plan, err error) {
+func (s *search) fewest(ctx context.Context, plans []plan, compiled []where.Condition, counting bool) (best *plan, err error) {
 	fewest := s.limits.scan + 1
 	for i := range plans {
 		p, most := &plans[i], fewest
-		whole := uncovered(compiled, p).sql == always.sql
+		whole := uncovered(compiled, p).IsTrue()
 		if whole && counting && s.exact && p.match == nil {
 			p.size = most
 			return p, nil
@@ -160,7 +161,7 @@ func (s *search) measure(ctx context.Context, p *plan, most int) error {
 }
 
 // byClock reads the plan that finds fewest rows of those that are sorted by clock, or else all rows by clock.
-func (s *search) byClock(plans []plan, compiled []condition) {
+func (s *search) byClock(plans []plan, compiled []where.Condition) {
 	best := &plan{sources: []source{s.o.index()}, size: math.MaxInt}
 	for i := range plans {
 		if p := &plans[i]; p.sorted() && p.size < best.size {
@@ -173,12 +174,12 @@ func (s *search) byClock(plans []plan, compiled []condition) {
 }
 
 // byColumn reads the index of the column that the list is sorted by, as far as conditions on it allow.
-func (s *search) byColumn(conditions []query.Expr, compiled []condition) {
+func (s *search) byColumn(conditions []query.Expr, compiled []where.Condition) {
 	p := plan{sources: []source{s.o.index()}}
 	for i, e := range conditions {
 		if t, ok := e.(query.Term); ok && t.Field == s.o.field {
-			p.sources[0].where += " AND (" + compiled[i].sql + ")"
-			p.sources[0].args = append(p.sources[0].args, compiled[i].args...)
+			p.sources[0].where += " AND (" + compiled[i].SQL + ")"
+			p.sources[0].args = append(p.sources[0].args, compiled[i].Args...)
 			p.covers = append(p.covers, i)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -160,9 +161,9 @@ func hasIndex(f query.Field) bool {
 
 // idSources returns a source for each value, none if one needs all ids.
 func idSources(column, index string, values []query.Value) []source {
-	if len(values) > maxIDTerms && !slices.ContainsFunc(values, func(v query.Value) bool { return v.Match != query.Exact }) {
+	if len(values) > maxIDTerms && where.AllExact(values) {
 		is := idsCondition(column, values)
-		return []source{{where: is.sql, args: is.args}}
+		return []source{{where: is.SQL, args: is.Args}}
 	}
 	var sources []source
 	for _, v := range values {
@@ -170,7 +171,7 @@ func idSources(column, index string, values []query.Value) []source {
 		if v.Match == query.Contains || v.Match == query.Pattern && (v.Text == "" || v.Text[0] == '*') {
 			return nil
 		}
-		s := source{index: index, where: is.sql, args: is.args, sorted: v.Match == query.Exact}
+		s := source{index: index, where: is.SQL, args: is.Args, sorted: v.Match == query.Exact}
 		if !s.sorted {
 			s.index = "" // two ranges
 		}
@@ -182,9 +183,9 @@ func idSources(column, index string, values []query.Value) []source {
 func failureSources(values []query.Value) []source {
 	sources := make([]source, len(values))
 	for i, v := range values {
-		is := failureCondition([]query.Value{v})
+		is := where.Failure([]query.Value{v})
 		sources[i] = source{
-			index: "tasks_by_failure", where: "failure IS NOT NULL AND (" + is.sql + ")", args: is.args, sorted: v.Match == query.Exact,
+			index: "tasks_by_failure", where: "failure IS NOT NULL AND (" + is.SQL + ")", args: is.Args, sorted: v.Match == query.Exact,
 		}
 	}
 	return sources
@@ -199,8 +200,8 @@ func isSources(values []query.Value) []source {
 		case query.IsFinished:
 			return nil
 		default:
-			for flags := range allFlags + 1 {
-				if flags&isFlags[v.Text] != 0 && possible(flags) {
+			for flags := range int64(where.AllFlags + 1) {
+				if flags&where.Flag(v.Text) != 0 && possible(flags) {
 					sources = append(sources, source{
 						index: "tasks_by_flags", where: "flags <> 0 AND flags = ?", args: []any{flags}, sorted: true,
 					})
@@ -214,21 +215,21 @@ func isSources(values []query.Value) []source {
 // dupSources returns a source for each set of marks that has one of those asked for, and for each call.
 func dupSources(values []query.Value) []source {
 	var sources []source
-	marks, calls := dupValues(values)
+	marks, calls := where.Duplicates(values)
 	for set := range state.AllDuplicates + 1 {
 		if set&marks != 0 {
 			sources = append(sources, source{index: "tasks_by_dup", where: "dup <> 0 AND dup = ?", args: []any{set}, sorted: true})
 		}
 	}
 	for _, call := range calls {
-		sources = append(sources, source{index: "tasks_by_call", where: "call = ? AND call > x'00'", args: []any{call[:]}})
+		sources = append(sources, source{index: "tasks_by_call", where: ofCall, args: []any{call[:]}})
 	}
 	return sources
 }
 
 // possible reports whether a task can have these flags.
-func possible(flags int) bool {
-	lost, orphaned, dismissed := flags&flagLost != 0, flags&flagOrphaned != 0, flags&flagDismissed != 0
+func possible(flags int64) bool {
+	lost, orphaned, dismissed := flags&where.FlagLost != 0, flags&where.FlagOrphaned != 0, flags&where.FlagDismissed != 0
 	return (lost || !orphaned) && (!lost || !dismissed)
 }
 
@@ -236,11 +237,11 @@ func possible(flags int) bool {
 func noRows() source { return source{index: "tasks_by_clock", where: "FALSE", sorted: true} }
 
 func (c *compiler) rangeSources(t query.Term) []source {
-	column := columnOf(t.Field)
+	column := where.Column(t.Field)
 	sources := make([]source, len(t.Values))
 	for i, v := range t.Values {
-		in := c.rangeCondition(column, []query.Value{v})
-		sources[i] = source{index: "tasks_by_" + column, where: in.sql, args: in.args}
+		in := where.Range(column, []query.Value{v}, c.now)
+		sources[i] = source{index: "tasks_by_" + column, where: in.SQL, args: in.Args}
 		sources[i].sorted = t.Field == query.Clock
 		if t.Field.Type() == query.Time {
 			sources[i].column = column
@@ -276,7 +277,7 @@ func (c *compiler) statePlans(ctx context.Context, conditions []query.Expr) ([]p
 		if !known || len(symbols)*len(used) > maxStreams {
 			continue
 		}
-		column := columnOf(t.Field)
+		column := where.Column(t.Field)
 		p := plan{sources: []source{}, covers: append([]int{i}, states...)}
 		for _, n := range symbols {
 			for _, s := range used {
@@ -323,7 +324,7 @@ func stateFilter(e query.Expr) func(text string) bool {
 	case query.Term:
 		final := func(v query.Value) bool { return v.Text == query.IsActive || v.Text == query.IsFinished }
 		if e.Field == query.State || e.Field == query.Is && !slices.ContainsFunc(e.Values, func(v query.Value) bool { return !final(v) }) {
-			return matcher(e)
+			return where.Matcher(e)
 		}
 	}
 	return nil
@@ -356,7 +357,7 @@ func (c *compiler) textPlans(ctx context.Context, conditions []query.Expr) ([]pl
 				return nil, err
 			}
 			for _, o := range other {
-				p.sources = append(p.sources, source{where: o.sql, args: o.args})
+				p.sources = append(p.sources, source{where: o.SQL, args: o.Args})
 			}
 			plans = append(plans, p)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/history/tasktext"
 	"github.com/umbelhq/umbel/monitor/history/trigram"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -29,12 +30,8 @@ const (
 func (c *compiler) match(ctx context.Context, values []query.Value) ([][]trigram.Gram, bool, error) {
 	list := make([][]trigram.Gram, len(values))
 	for i, v := range values {
-		parts := []string{v.Text}
-		if v.Match == query.Pattern {
-			parts = strings.Split(v.Text, "*")
-		}
 		var grams []string
-		for _, part := range parts {
+		for _, part := range where.Parts(v) {
 			grams = appendTrigrams(grams, part)
 		}
 		if len(grams) == 0 {
@@ -173,37 +170,37 @@ func searchAll(r *trigram.Reader, grams []trigram.Gram) (found *trigram.Set, err
 	return found, nil
 }
 
-// textCondition compiles a term on texts. Rows that are not indexed yet may match.
-func (c *compiler) textCondition(ctx context.Context, t query.Term) (condition, error) {
+// Text compiles a term on texts. Rows that are not indexed yet may match.
+func (c *compiler) Text(ctx context.Context, t query.Term) (where.Condition, error) {
 	match, ok, err := c.match(ctx, t.Values)
 	if !ok || err != nil {
-		return undecided, err
+		return where.Undecided(), err
 	}
 	to, err := c.textsTo(ctx)
 	if err != nil {
-		return condition{}, err
+		return where.Condition{}, err
 	}
-	list := []condition{
-		{sql: "task > ? OR task IN (SELECT task FROM unindexed)", args: []any{to}},
-		{sql: "task < ? OR task IN (SELECT value FROM json_each(?))", args: []any{lowTask{}, textMatch{match}}},
+	list := []where.Condition{
+		where.AtLeast("task > ? OR task IN (SELECT task FROM unindexed)", to),
+		where.AtLeast("task < ? OR task IN (SELECT value FROM json_each(?))", lowTask{}, textMatch{match}),
 	}
 	if t.Field == query.Any {
 		other, err := c.nameAndIDConditions(ctx, t)
 		if err != nil {
-			return condition{}, err
+			return where.Condition{}, err
 		}
 		list = append(list, other...)
 	}
-	return join("OR", list), nil
+	return where.Or(list...), nil
 }
 
 // nameAndIDConditions compiles what free text finds in other columns: names that contain it, and ids that begin with it.
-func (c *compiler) nameAndIDConditions(ctx context.Context, t query.Term) ([]condition, error) {
-	named, known, err := c.symbolsWhere(ctx, query.Name, matcher(t))
+func (c *compiler) nameAndIDConditions(ctx context.Context, t query.Term) ([]where.Condition, error) {
+	named, known, err := c.symbolsWhere(ctx, query.Name, where.Matcher(t))
 	if err != nil {
 		return nil, err
 	}
-	list := []condition{{sql: "name IS NOT NULL"}}
+	list := []where.Condition{where.AtLeast("name IS NOT NULL")}
 	if known {
 		if list[0], err = c.symbolsCondition(ctx, query.Name, named); err != nil {
 			return nil, err

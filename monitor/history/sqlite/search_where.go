@@ -11,52 +11,18 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history/tables"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
-
-// condition is a part of a WHERE clause on tasks. One that is not exact selects more tasks than match, never fewer.
-type condition struct {
-	sql   string
-	args  []any
-	exact bool
-}
 
 // lowTask is a placeholder, among arguments, for the first tasks.task to look for in the text index. A textMatch stands for the
 // tasks that it finds, as a JSON array.
 type lowTask struct{}
 
-var (
-	always    = condition{sql: "TRUE", exact: true}  //nolint:gochecknoglobals // a constant
-	never     = condition{sql: "FALSE", exact: true} //nolint:gochecknoglobals // a constant
-	undecided = condition{sql: "TRUE"}               //nolint:gochecknoglobals // a constant
-)
-
-// join joins conditions by AND or OR.
-func join(operator string, list []condition) condition {
-	switch len(list) {
-	case 0:
-		if operator == "AND" {
-			return always
-		}
-		return never
-	case 1:
-		return list[0]
-	}
-	joined := condition{exact: true}
-	parts := make([]string, len(list))
-	for i, c := range list {
-		parts[i] = "(" + c.sql + ")"
-		joined.args = append(joined.args, c.args...)
-		joined.exact = joined.exact && c.exact
-	}
-	joined.sql = strings.Join(parts, " "+operator+" ")
-	return joined
-}
-
-// bind returns the arguments with values for their placeholders, of tasks from low to high.
-func (c condition) bind(ctx context.Context, q tables.Reader, low, high int64) ([]any, error) {
-	args := slices.Clone(c.args)
+// bind returns the arguments of a condition with values for their placeholders, of tasks from low to high.
+func bind(ctx context.Context, c where.Condition, q tables.Reader, low, high int64) ([]any, error) {
+	args := slices.Clone(c.Args)
 	for i, a := range args {
 		switch a := a.(type) {
 		case lowTask:
@@ -72,12 +38,12 @@ func (c condition) bind(ctx context.Context, q tables.Reader, low, high int64) (
 	return args, nil
 }
 
-// texts reports whether the condition searches the text index.
-func (c condition) texts() bool {
-	return slices.ContainsFunc(c.args, func(a any) bool { _, ok := a.(lowTask); return ok })
+// searchesTexts reports whether a condition searches the text index.
+func searchesTexts(c where.Condition) bool {
+	return slices.ContainsFunc(c.Args, func(a any) bool { _, ok := a.(lowTask); return ok })
 }
 
-// compiler turns queries into conditions.
+// compiler turns queries into conditions: it is the where.Terms of SQLite.
 type compiler struct {
 	q      tables.Reader
 	now    time.Time
@@ -86,178 +52,38 @@ type compiler struct {
 }
 
 // expr compiles an expression.
-func (c *compiler) expr(ctx context.Context, e query.Expr) (condition, error) {
-	switch e := e.(type) {
-	case query.And:
-		return c.all(ctx, "AND", e)
-	case query.Or:
-		return c.all(ctx, "OR", e)
-	case query.Not:
-		x, err := c.expr(ctx, e.X)
-		if err != nil || !x.exact {
-			return undecided, err
-		}
-		x.sql = "(" + x.sql + ") IS NOT TRUE"
-		return x, nil
-	case query.Term:
-		return c.term(ctx, e)
-	default:
-		return undecided, nil
-	}
+func (c *compiler) expr(ctx context.Context, e query.Expr) (where.Condition, error) {
+	return where.Compile(ctx, e, c.now, c)
 }
 
-func (c *compiler) all(ctx context.Context, operator string, list []query.Expr) (condition, error) {
-	conditions := make([]condition, len(list))
-	for i, x := range list {
-		var err error
-		if conditions[i], err = c.expr(ctx, x); err != nil {
-			return condition{}, err
-		}
-	}
-	return join(operator, conditions), nil
-}
+// Call selects the tasks of a call.
+func (*compiler) Call(id state.CallID) where.Condition { return where.Exactly(ofCall, id[:]) }
 
-func (c *compiler) term(ctx context.Context, t query.Term) (condition, error) {
-	column := columnOf(t.Field)
-	switch {
-	case t.Field == query.ID || t.Field == query.Parent:
-		return idCondition(column, t.Values), nil
-	case t.Field == query.Root:
-		return join("OR", []condition{idCondition(column, t.Values), idCondition("id", t.Values)}), nil
-	case t.Field == query.Failure:
-		return failureCondition(t.Values), nil
-	case t.Field == query.State || t.Field.Type() == query.Word:
-		return c.symbolCondition(ctx, t)
-	case t.Field == query.Is:
-		return isCondition(t.Values), nil
-	case t.Field == query.Dup:
-		return dupCondition(t.Values), nil
-	case t.Field == query.Outbox || t.Field.Causal():
-		return never, nil // not resolved
-	case t.Field.Type() == query.Text:
-		return c.textCondition(ctx, t)
-	default:
-		return c.rangeCondition(column, t.Values), nil
-	}
-}
+// ofCall selects the tasks of a call, as the index tasks_by_call has them.
+const ofCall = "call = ? AND call > x'00'"
 
-// columnOf returns the column of tasks that a field is in: the one of its name.
-func columnOf(f query.Field) string {
-	if f == query.Any {
-		return "name"
-	}
-	return f.String()
-}
-
-func (c *compiler) rangeCondition(column string, values []query.Value) condition {
-	list := make([]condition, len(values))
-	for i, v := range values {
-		ends := []condition{{sql: column + " IS NOT NULL", exact: true}}
-		if v.Min.Set {
-			ends = append(ends, condition{column + operator(">", v.Min), []any{v.Min.At(c.now)}, true})
-		}
-		if v.Max.Set {
-			ends = append(ends, condition{column + operator("<", v.Max), []any{v.Max.At(c.now)}, true})
-		}
-		if column == "updated" {
-			ends = append(ends, condition{sql: "updated <> 0", exact: true})
-		}
-		list[i] = join("AND", ends)
-	}
-	return join("OR", list)
-}
-
-func operator(than string, b query.Bound) string {
-	if b.Exclusive {
-		return " " + than + " ?"
-	}
-	return " " + than + "= ?"
-}
-
-// Bits of the column flags.
-const (
-	flagRedelivered = 1 << iota
-	flagTruncated
-	flagRetried
-	flagRenamed
-	flagLost
-	flagOrphaned
-	flagDismissed
-
-	allFlags = 1<<iota - 1
-)
-
-// isFlags returns the bit for a value of query.Is.
-var isFlags = map[string]int{ //nolint:gochecknoglobals // a constant table
-	query.IsRedelivered: flagRedelivered, query.IsTruncated: flagTruncated, query.IsRetried: flagRetried,
-	query.IsLost: flagLost, query.IsOrphaned: flagOrphaned, query.IsDismissed: flagDismissed,
-}
-
-// isCondition compiles values of query.Is.
-func isCondition(values []query.Value) condition {
-	list := make([]condition, 0, len(values))
-	for _, v := range values {
-		switch v.Text {
-		case query.IsActive:
-			list = append(list, condition{sql: "final = 0", exact: true})
-		case query.IsFinished:
-			list = append(list, condition{sql: "final <> 0", exact: true})
-		default:
-			list = append(list, condition{"flags <> 0 AND flags & ? <> 0", []any{isFlags[v.Text]}, true})
-		}
-	}
-	return join("OR", list)
-}
-
-// dupValues divides values of query.Dup into marks and calls.
-func dupValues(values []query.Value) (marks state.Duplicates, calls []state.CallID) {
-	for _, v := range values {
-		if call, ok := state.ParseCallID(v.Text); ok {
-			calls = append(calls, call)
-		}
-		marks |= query.DupMarks(v.Text)
-	}
-	return marks, calls
-}
-
-// dupCondition compiles values of query.Dup.
-func dupCondition(values []query.Value) condition {
-	marks, calls := dupValues(values)
-	var list []condition
-	if marks != 0 {
-		list = append(list, condition{"dup <> 0 AND dup & ? <> 0", []any{marks}, true})
-	}
-	for _, call := range calls {
-		list = append(list, condition{"call = ? AND call > x'00'", []any{call[:]}, true})
-	}
-	return join("OR", list)
-}
-
-// symbolCondition compiles a term on a field whose values are symbols.
-func (c *compiler) symbolCondition(ctx context.Context, t query.Term) (condition, error) {
+// Word compiles a term on a field whose values are symbols.
+func (c *compiler) Word(ctx context.Context, t query.Term) (where.Condition, error) {
 	symbols, known, err := c.symbols(ctx, t)
 	if known || err != nil {
 		if err != nil {
-			return condition{}, err
+			return where.Condition{}, err
 		}
 		return c.symbolsCondition(ctx, t.Field, symbols)
 	}
-	return condition{columnOf(t.Field) + " IS NOT NULL", nil, slices.ContainsFunc(t.Values, isWildcard)}, nil
+	return where.Condition{SQL: where.Column(t.Field) + " IS NOT NULL", Exact: slices.ContainsFunc(t.Values, where.IsWildcard)}, nil
 }
-
-// isWildcard reports whether a value matches every text.
-func isWildcard(v query.Value) bool { return v.Match == query.Pattern && v.Text == "*" }
 
 // symbols returns the symbols that match the values of a term; known is false if all do or there are too many to compare.
 func (c *compiler) symbols(ctx context.Context, t query.Term) (symbols []int64, known bool, err error) {
-	if slices.ContainsFunc(t.Values, isWildcard) {
+	if slices.ContainsFunc(t.Values, where.IsWildcard) {
 		return nil, false, nil
 	}
-	if t.Field != query.State && !slices.ContainsFunc(t.Values, func(v query.Value) bool { return v.Match != query.Exact }) {
+	if t.Field != query.State && where.AllExact(t.Values) {
 		symbols, err = c.exactSymbols(ctx, t.Values)
 		return symbols, true, err
 	}
-	return c.symbolsWhere(ctx, t.Field, matcher(t))
+	return c.symbolsWhere(ctx, t.Field, where.Matcher(t))
 }
 
 // symbolsWhere returns the symbols of a field whose text holds accepts; known is false if there are too many to compare.
@@ -275,8 +101,8 @@ func (c *compiler) symbolsWhere(ctx context.Context, f query.Field, holds func(t
 }
 
 // oneOf selects tasks whose column is one of the symbols.
-func oneOf(column string, symbols []int64) condition {
-	return condition{column + " IN (SELECT value FROM json_each(?))", []any{jsonArray(symbols)}, true}
+func oneOf(column string, symbols []int64) where.Condition {
+	return where.Exactly(column+" IN (SELECT value FROM json_each(?))", jsonArray(symbols))
 }
 
 // jsonArray encodes numbers as a JSON array.
@@ -317,7 +143,7 @@ func (c *compiler) usedSymbols(ctx context.Context, f query.Field) ([]symbol, er
 	if s, ok := c.used[f]; ok {
 		return s, nil
 	}
-	column := columnOf(f)
+	column := where.Column(f)
 	distinct := `WITH RECURSIVE used(symbol) AS (
 			SELECT min(` + column + `) FROM tasks WHERE ` + column + ` IS NOT NULL
 			UNION ALL
@@ -359,20 +185,4 @@ func symbolsOf(ctx context.Context, q tables.Reader, query string, args ...any) 
 		return err
 	})
 	return found, err
-}
-
-// matcher returns a function that reports whether a term matches a task with a text in its field.
-func matcher(t query.Term) func(text string) bool {
-	q := query.New(t)
-	switch t.Field {
-	case query.State, query.Is: // values that the state decides
-		return func(text string) bool { return q.Match(&state.Task{State: state.State(text)}, time.Time{}) }
-	case query.Any: // all texts are compared alike
-		return matcher(query.Term{Field: query.Args, Values: t.Values})
-	case query.Args:
-		return func(text string) bool { return q.Match(&state.Task{Args: &text}, time.Time{}) }
-	default: // words too
-		q = query.New(query.Term{Field: query.Name, Values: t.Values})
-		return func(text string) bool { return q.Match(&state.Task{Name: &text}, time.Time{}) }
-	}
 }

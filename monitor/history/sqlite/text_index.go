@@ -11,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/history/tasktext"
 	"github.com/umbelhq/umbel/monitor/history/trigram"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -177,7 +178,7 @@ func (b *textBatch) read(ctx context.Context, q tables.Reader, n int, stable int
 		b.begin, b.last, n-b.done)
 	b.done += len(first)
 	for _, v := range first {
-		if b.end = v.task; v.final != classActive {
+		if b.end = v.task; v.final != where.ClassActive {
 			b.first = append(b.first, v)
 		} else {
 			b.early = append(b.early, v.task)

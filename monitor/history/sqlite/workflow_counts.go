@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -33,14 +34,14 @@ func (r *workflowRow) into() []any {
 }
 
 func (r *workflowRow) part() *workflowPart {
-	r.ended, r.failed = r.final != classActive || r.over, r.final == classFailed
-	r.lost = r.final == classActive && r.over && r.flags&flagDismissed == 0
+	r.ended, r.failed = r.final != where.ClassActive || r.over, r.final == where.ClassFailed
+	r.lost = r.final == where.ClassActive && r.over && r.flags&where.FlagDismissed == 0
 	return &r.workflowPart
 }
 
 // partOf returns what a task counts for once it is saved. name is the value of its column.
 func partOf(v *state.Task, name any) *workflowPart {
-	r := workflowRow{final: class(v.State), over: lostAt(v) != nil, flags: flags(v)}
+	r := workflowRow{final: where.Class(v.State), over: where.LostAt(v) != nil, flags: where.Flags(v)}
 	r.root = relative(v.RootID, v.ID)
 	r.name.Int64, r.name.Valid = name.(int64)
 	for _, f := range []query.Field{query.Started, query.Received, query.Sent} {

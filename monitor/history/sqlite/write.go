@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -141,10 +142,10 @@ func (t *tx) task(s *history.Task) (known []byte, err error) {
 	if err := t.regroup(&p, nil); err != nil {
 		return nil, err
 	}
-	if err := t.rename(p.task, formerNames(&s.View)); err != nil {
+	if err := t.rename(p.task, where.FormerNames(&s.View)); err != nil {
 		return nil, err
 	}
-	if err := t.textChanged(p.task, class(s.View.State), s.View.Stamp.Clock); err != nil {
+	if err := t.textChanged(p.task, where.Class(s.View.State), s.View.Stamp.Clock); err != nil {
 		return nil, err
 	}
 	return nil, t.exec(`INSERT INTO events (task, body) VALUES (?, ?)`, p.task, s.Events)
@@ -165,7 +166,7 @@ func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
 	}
 	p, err := t.prepare(call, &old.callRow)
 	if err == nil {
-		err = t.textChanged(old.task, class(s.View.State), s.View.Stamp.Clock)
+		err = t.textChanged(old.task, where.Class(s.View.State), s.View.Stamp.Clock)
 	}
 	if err == nil {
 		err = t.exec(updateTask, append(columns, p.call, p.dup, old.task)...)
@@ -174,11 +175,11 @@ func (t *tx) replace(id any, columns []any, s *history.Task) (bool, error) {
 		t.countInWorkflow(id, old.part(), partOf(&s.View, columns[nameColumn]))
 		err = t.regroup(&p, &old.callRow)
 	}
-	if err == nil && old.flags&flagRenamed != 0 {
+	if err == nil && old.flags&where.FlagRenamed != 0 {
 		err = t.exec(`DELETE FROM former_names WHERE task = ?`, old.task)
 	}
 	if err == nil {
-		err = t.rename(old.task, formerNames(&s.View))
+		err = t.rename(old.task, where.FormerNames(&s.View))
 	}
 	if err == nil {
 		err = t.exec(`UPDATE events SET body = ? WHERE task = ?`, s.Events, old.task)
@@ -217,24 +218,6 @@ const (
 // nameColumn is the place of name in taskColumns.
 const nameColumn = 5
 
-// Classes of tasks, as in the column final.
-const (
-	classActive = iota
-	classSucceeded
-	classFailed // revoked and rejected ones too
-)
-
-func class(s state.State) int64 {
-	switch {
-	case !s.Final():
-		return classActive
-	case s == state.Success:
-		return classSucceeded
-	default:
-		return classFailed
-	}
-}
-
 // columns returns the values of taskColumns.
 func (t *tx) columns(s *history.Task) ([]any, error) {
 	v := &s.View
@@ -247,7 +230,7 @@ func (t *tx) columns(s *history.Task) ([]any, error) {
 		}
 		columns = append(columns, n)
 	}
-	columns = append(columns, class(v.State))
+	columns = append(columns, where.Class(v.State))
 	for _, text := range []*string{v.Name, v.Worker, v.Queue, v.Client, v.Exchange, v.RoutingKey} {
 		n, err := t.optional(text)
 		if err != nil {
@@ -271,7 +254,7 @@ func (t *tx) columns(s *history.Task) ([]any, error) {
 		}
 	}
 	failure, err := t.failure(v)
-	columns = append(columns, flags(v), lostAt(v), failure)
+	columns = append(columns, where.Flags(v), where.LostAt(v), failure)
 	return append(columns, receipts(s)...), err
 }
 
