@@ -75,7 +75,7 @@ func (t *tx) findCalls(records []record) error {
 				r.call.call = r.old.call
 			}
 		}
-		if call := arguments[i].Call(*v.Name, t.db.excluded(*v.Name)); ok && call.Known() {
+		if call := arguments[i].Call(*v.Name, t.db.calls.Of(*v.Name)); ok && call.Known() {
 			r.call.call = string(call[:])
 		}
 	}

@@ -169,6 +169,3 @@ func (d *DB) EndCopy(ctx context.Context, c history.Checkpoint, counted uint64) 
 		return t.Exec(`DELETE FROM meta WHERE key = $1`, metaCopied)
 	})
 }
-
-// ReloadRules reads the rules by which tasks are grouped, once they were copied.
-func (d *DB) ReloadRules(ctx context.Context) error { return d.loadDuplicateRules(ctx) }

@@ -3,90 +3,25 @@ package postgres
 import (
 	"context"
 	"database/sql"
-	"errors"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/duplicates"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
-const (
-	stepDuration = 20 * time.Millisecond // target for a transaction
-	stepInterval = time.Second           // between looks for work
-	maxStep      = 2_000                 // rows in one transaction
-)
-
-// callLoop looks at tasks that nothing has grouped yet, or to which a new rule applies, until ctx ends, at most half of
-// the time.
-func (d *DB) callLoop(ctx context.Context) error {
-	n := maxStep / 20
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
-		begin := time.Now()
-		more, err := d.callSome(ctx, n)
-		took := time.Since(begin)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			d.log.WarnContext(ctx, "grouping of duplicates failed", "error", err)
-			timer.Reset(10 * stepInterval)
-		case !more:
-			timer.Reset(stepInterval)
-		default:
-			n = max(min(n*int(stepDuration)/int(max(took, 1)), 2*n, maxStep), 1)
-			timer.Reset(min(took, stepInterval))
-		}
-	}
+// groupCalls groups tasks until ctx ends.
+func (d *DB) groupCalls(ctx context.Context) error {
+	return tables.GroupCalls(ctx, tableEngine{d}, func(t tables.Tx, s *tables.CallStep, n int) error { return t.(*tx).callStep(s, n) })
 }
 
-// step is what is yet to be done: tasks with a name.
-type step struct {
-	name       string
-	done, last int64
-}
-
-// callSome looks at up to n tasks and reports whether there are more.
-func (d *DB) callSome(ctx context.Context, n int) (more bool, err error) {
-	var s step
-	const next = `SELECT name, done, last FROM duplicate_steps ORDER BY name LIMIT 1`
-	err = d.read.QueryRowContext(ctx, next).Scan(&s.name, &s.done, &s.last)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, d.update(ctx, func(t *tx) error {
-		err := t.Get(next, nil, &s.name, &s.done, &s.last) // a rule may have been saved meanwhile
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err == nil {
-			err = t.callStep(&s, n)
-		}
-		if err != nil {
-			return err
-		}
-		if s.done >= s.last {
-			return t.Exec(`DELETE FROM duplicate_steps WHERE name = ?`, s.name)
-		}
-		return t.Exec(`UPDATE duplicate_steps SET done = ? WHERE name = ?`, s.done, s.name)
-	})
-}
-
-// callStep groups up to n tasks after s.done, and moves that on.
-func (t *tx) callStep(s *step, n int) error {
+// callStep groups up to n tasks after s.Done, and moves that on.
+func (t *tx) callStep(s *tables.CallStep, n int) error {
 	var changes []change
 	var views []state.Task
 	var reader state.Reader
 	err := t.Each(`SELECT `+callColumns+`, id, body FROM tasks WHERE task > ? AND task <= ? AND name = ? ORDER BY task LIMIT ?`,
-		[]any{s.done, s.last, s.name, n}, func(rows *sql.Rows) error {
+		[]any{s.Done, s.Last, s.Name, n}, func(rows *sql.Rows) error {
 			var id string
 			var events sql.RawBytes
 			old, _, err := scanCall(rows, &id, &events)
@@ -120,8 +55,51 @@ func (t *tx) callStep(s *step, n int) error {
 		}
 		changes[i].new = r
 	}
-	if s.done = s.last; len(changes) == n {
-		s.done = changes[n-1].old.task
+	if s.Done = s.Last; len(changes) == n {
+		s.Done = changes[n-1].old.task
 	}
 	return t.changeCalls(changes)
+}
+
+// LearnArguments groups a stored task whose arguments were learned elsewhere.
+func (d *DB) LearnArguments(ctx context.Context, taskID string, args, kwargs []byte) (err error) {
+	defer annotate(&err, "group task")
+	arguments, ok := duplicates.ParseArguments(args, kwargs)
+	if !ok || d.write == nil {
+		return nil
+	}
+	return d.update(ctx, func(t *tx) error {
+		old, err := t.stored([]string{taskID})
+		if err != nil || old[taskID] == nil {
+			return err
+		}
+		before := old[taskID].callRow
+		if before.call != "" || before.name == "" {
+			return nil
+		}
+		call := arguments.Call(before.name, d.calls.Of(before.name))
+		if !call.Known() {
+			return nil
+		}
+		after := before
+		after.call, after.dup = string(call[:]), before.dup&int64(state.OwnDuplicates)
+		return t.changeCalls([]change{{&before, &after}})
+	})
+}
+
+// changeCalls saves calls, and marks, of stored tasks.
+func (t *tx) changeCalls(changes []change) error {
+	marked, err := t.regroup(changes)
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		if *c.old == *c.new {
+			continue
+		}
+		if err := t.Exec(`UPDATE tasks SET call = $1, dup = $2 WHERE week = $3 AND task = $4`, []byte(c.new.call), c.new.dup, c.new.week, c.new.task); err != nil {
+			return err
+		}
+	}
+	return t.mark(marked)
 }

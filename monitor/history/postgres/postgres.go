@@ -17,7 +17,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
-	"github.com/umbelhq/umbel/monitor/idempotency"
 )
 
 // Options of a DB. URL is required.
@@ -51,9 +50,9 @@ type DB struct {
 	trigram string       // operator class for indexes of texts, empty if there is none
 	weeks   map[int]bool // partitions that are there; guarded by writer
 
-	failures     tables.FailureCache
-	counts       slowCounts
-	rulesOfCalls atomic.Pointer[map[string]*idempotency.Fingerprinter] // by name of the task; changed with a token in writer
+	failures tables.FailureCache
+	counts   slowCounts
+	calls    tables.CallRules
 
 	once    sync.Once
 	closed  chan struct{}
@@ -128,7 +127,7 @@ func (d *DB) open(ctx context.Context, config *pgx.ConnConfig, readOnly bool) er
 		func() error { return d.takeLease(ctx) },
 		func() error { return d.findTrigrams(ctx) },
 		func() error { return d.loadWeeks(ctx) },
-		func() error { return d.loadDuplicateRules(ctx) },
+		func() error { return d.ReloadRules(ctx) },
 	} {
 		if err := step(); err != nil {
 			return err

@@ -19,7 +19,7 @@ const (
 // Run maintains the store until ctx ends.
 func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return d.callLoop(ctx) })
+	g.Go(func() error { return d.groupCalls(ctx) })
 	g.Go(func() error { return d.pruneLoop(ctx, removed) })
 	g.Go(func() error { return d.every(ctx, expireInterval, "old rollups not removed", d.expireRollups) })
 	g.Go(func() error { return d.every(ctx, sweepInterval, "rows without use not removed", d.sweepFailures) })

@@ -3,6 +3,7 @@ package postgres
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/jackc/pgx/v5/pgconn"
@@ -45,6 +46,10 @@ func (tableEngine) Dialect() tables.Dialect { return tables.PostgreSQL() }
 func (tableEngine) Annotate(err *error, format string, args ...any) { annotate(err, format, args...) }
 
 func (e tableEngine) Now() time.Time { return e.db.now() }
+
+func (e tableEngine) Log() *slog.Logger { return e.db.log }
+
+func (e tableEngine) Calls() *tables.CallRules { return &e.db.calls }
 
 // Dialect is that of the engine.
 func (*tx) Dialect() tables.Dialect { return tables.PostgreSQL() }

@@ -64,7 +64,7 @@ func (t *tx) callOf(v *state.Task, before *callRow) (r callRow, err error) {
 			return r, err
 		}
 	}
-	if call := arguments.Call(*v.Name, t.db.excluded(*v.Name)); ok && call.Known() {
+	if call := arguments.Call(*v.Name, t.db.calls.Of(*v.Name)); ok && call.Known() {
 		r.call = call[:]
 	} else if before != nil && before.known() && before.name == r.name {
 		r.call = before.call

@@ -1,105 +1,44 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
 	"database/sql"
 	"errors"
-	"time"
 
 	"github.com/umbelhq/umbel/monitor/duplicates"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
-const (
-	stepDuration = 20 * time.Millisecond // target for a transaction
-	stepInterval = time.Second           // between looks for work
-	maxStep      = 2_000                 // rows in one transaction
-	maxSkim      = 50_000                // rows of other names that one transaction passes over
-)
+// maxSkim is how many rows of other names one transaction passes over.
+const maxSkim = 50_000
 
-// callLoop looks at tasks that nothing has grouped yet, or to which a new rule applies, until ctx ends, at most half of
-// the time.
-func (d *DB) callLoop(ctx context.Context) error {
-	n := maxStep / 20
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
-		begin := time.Now()
-		more, err := d.callSome(ctx, n)
-		took := time.Since(begin)
-		switch {
-		case err != nil && ctx.Err() == nil:
-			d.log.WarnContext(ctx, "grouping of duplicates failed", "error", err)
-			timer.Reset(10 * stepInterval)
-		case !more:
-			timer.Reset(stepInterval)
-		default:
-			n = max(min(n*int(stepDuration)/int(max(took, 1)), 2*n, maxStep), 1)
-			timer.Reset(min(took, stepInterval))
-		}
-	}
+// groupCalls groups tasks until ctx ends.
+func (d *DB) groupCalls(ctx context.Context) error {
+	return tables.GroupCalls(ctx, tableEngine{d}, func(t tables.Tx, s *tables.CallStep, n int) error { return t.(tableTx).callStep(s, n) })
 }
 
-// step is what is yet to be done: tasks with a name, or all if it is empty.
-type step struct {
-	name       string
-	done, last int64
-}
-
-// callSome looks at up to n tasks and reports whether there are more.
-func (d *DB) callSome(ctx context.Context, n int) (more bool, err error) {
-	var s step
-	const next = `SELECT name, done, last FROM duplicate_steps ORDER BY name LIMIT 1`
-	err = d.read.QueryRowContext(ctx, next).Scan(&s.name, &s.done, &s.last)
-	if errors.Is(err, sql.ErrNoRows) {
-		return false, nil
-	}
-	if err != nil {
-		return false, err
-	}
-	return true, d.update(ctx, func(t *tx) error {
-		err := t.get(next, nil, &s.name, &s.done, &s.last) // a rule may have been saved meanwhile
-		if errors.Is(err, sql.ErrNoRows) {
-			return nil
-		}
-		if err == nil {
-			err = t.callStep(&s, n)
-		}
-		if err != nil {
-			return err
-		}
-		if s.done >= s.last {
-			return t.exec(`DELETE FROM duplicate_steps WHERE name = ?`, s.name)
-		}
-		return t.exec(`UPDATE duplicate_steps SET done = ? WHERE name = ?`, s.done, s.name)
-	})
-}
-
-// callStep groups up to n tasks after s.done, and moves that on.
-func (t *tx) callStep(s *step, n int) error {
+// callStep groups up to n tasks after s.Done, and moves that on.
+func (t *tx) callStep(s *tables.CallStep, n int) error {
 	type row struct {
 		callRow
 
 		view state.Task
 	}
 	query := `SELECT ` + callColumns + `, id, body FROM tasks JOIN events USING (task) WHERE task > ? AND task <= ? ORDER BY task LIMIT ?`
-	args := []any{s.done, s.last, n}
-	to := s.last
-	if s.name != "" {
-		to = min(s.last, s.done+maxSkim)
-		name, ok := t.db.symbols.symbol(s.name)
+	args := []any{s.Done, s.Last, n}
+	to := s.Last
+	if s.Name != "" {
+		to = min(s.Last, s.Done+maxSkim)
+		name, ok := t.db.symbols.symbol(s.Name)
 		if !ok {
-			s.done = s.last
+			s.Done = s.Last
 			return nil
 		}
 		query = `SELECT ` + callColumns + `, id, body FROM tasks NOT INDEXED JOIN events USING (task)
 			WHERE task > ? AND task <= ? AND name = ? ORDER BY task LIMIT ?`
-		args = []any{s.done, to, name, n}
+		args = []any{s.Done, to, name, n}
 	}
 	var found []row
 	var reader state.Reader
@@ -124,7 +63,7 @@ func (t *tx) callStep(s *step, n int) error {
 	for i := range found {
 		old := &found[i].callRow
 		before := old
-		if s.name != "" {
+		if s.Name != "" {
 			before = nil // it may have been found by another rule
 		}
 		// What depends on workers is not among saved events: the row knows.
@@ -140,8 +79,53 @@ func (t *tx) callStep(s *step, n int) error {
 			return err
 		}
 	}
-	if s.done = to; len(found) == n {
-		s.done = found[n-1].task
+	if s.Done = to; len(found) == n {
+		s.Done = found[n-1].task
 	}
 	return nil
+}
+
+// LearnArguments groups a stored task whose arguments were learned elsewhere.
+func (d *DB) LearnArguments(ctx context.Context, taskID string, args, kwargs []byte) (err error) {
+	defer annotate(&err, "group task")
+	arguments, ok := duplicates.ParseArguments(args, kwargs)
+	if !ok || d.write == nil {
+		return nil
+	}
+	const isUngrouped = `SELECT count(*) FROM tasks WHERE id = ? AND call <= x'00' AND name IS NOT NULL`
+	if n, err := tables.Number[int](ctx, d.read, isUngrouped, idValue(taskID)); n == 0 || err != nil {
+		return err
+	}
+	return d.update(ctx, func(t *tx) error {
+		stored, err := t.stored(idValue(taskID))
+		old := stored.callRow
+		if errors.Is(err, sql.ErrNoRows) || err == nil && (old.known() || old.name == 0) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		name := t.symbolText(old.name)
+		call := arguments.Call(name, d.calls.Of(name))
+		if !call.Known() {
+			return nil
+		}
+		found := old
+		found.call, found.dup = call[:], old.dup&int64(state.OwnDuplicates)
+		return t.changeCall(found, &old)
+	})
+}
+
+// changeCall saves a call, and marks, of a stored task.
+func (t *tx) changeCall(r callRow, old *callRow) error {
+	p, err := t.prepare(r, old)
+	if err != nil {
+		return err
+	}
+	if !bytes.Equal(p.call, old.call) || p.dup != old.dup || old.call == nil {
+		if err := t.exec(`UPDATE tasks SET call = ?, dup = ? WHERE task = ?`, p.call, p.dup, p.task); err != nil {
+			return err
+		}
+	}
+	return t.regroup(&p, old)
 }

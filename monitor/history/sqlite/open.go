@@ -116,7 +116,7 @@ func (d *DB) openFile(ctx context.Context) error {
 	for _, step := range []func() error{
 		func() error { return d.verify(ctx, previous.Damaged) },
 		func() error { return d.loadSymbols(ctx) },
-		func() error { return d.loadDuplicateRules(ctx) },
+		func() error { return d.ReloadRules(ctx) },
 		func() error { return d.loadWatermark(ctx, previous) },
 		func() error { _, err := d.checkpoint(ctx); return err },
 	} {

@@ -155,7 +155,7 @@ func (s *recovery) duplicateRules(ctx context.Context) error {
 	if s.done.Rows[name] == 0 {
 		return nil
 	}
-	if err := s.d.loadDuplicateRules(ctx); err != nil {
+	if err := s.d.ReloadRules(ctx); err != nil {
 		return err
 	}
 	return s.d.update(ctx, func(t *tx) error {

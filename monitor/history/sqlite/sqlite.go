@@ -15,7 +15,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
-	"github.com/umbelhq/umbel/monitor/idempotency"
 )
 
 // Memory is the Dir of a store in memory, which is lost on Close.
@@ -55,9 +54,9 @@ type DB struct {
 
 	uncounted bool // no workflows are counted: in a benchmark, to compare with
 
-	failures     tables.FailureCache
-	taskCount    taskCount
-	rulesOfCalls atomic.Pointer[map[string]*idempotency.Fingerprinter] // by name of the task; changed with a token in writer
+	failures  tables.FailureCache
+	taskCount taskCount
+	calls     tables.CallRules
 
 	once    sync.Once
 	closed  chan struct{}
@@ -80,7 +79,7 @@ var _ history.Store = (*DB)(nil)
 func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 	g, ctx := errgroup.WithContext(ctx)
 	g.Go(func() error { return d.indexLoop(ctx) })
-	g.Go(func() error { return d.callLoop(ctx) })
+	g.Go(func() error { return d.groupCalls(ctx) })
 	g.Go(func() error { return d.pruneLoop(ctx, removed) })
 	g.Go(func() error { return d.sweepLoop(ctx) })
 	g.Go(func() error { return d.expireLoop(ctx) })

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history/tables"
@@ -29,6 +30,10 @@ func (tableEngine) Annotate(err *error, format string, args ...any) { annotate(e
 
 func (e tableEngine) Now() time.Time { return e.db.now() }
 
+func (e tableEngine) Log() *slog.Logger { return e.db.log }
+
+func (e tableEngine) Calls() *tables.CallRules { return &e.db.calls }
+
 // tableTx is a transaction as package tables uses it.
 type tableTx struct{ *tx }
 
@@ -43,3 +48,5 @@ func (t tableTx) Change(query string, args ...any) (int, error) { return t.chang
 func (t tableTx) Insert(_, query string, args ...any) (int64, error) { return t.insert(query, args...) }
 
 func (t tableTx) Get(query string, args []any, into ...any) error { return t.get(query, args, into...) }
+
+func (t tableTx) Committed(f func()) { t.committed = append(t.committed, f) }

@@ -42,27 +42,20 @@ type indexer struct {
 // indexLoop adds texts to the text index until ctx ends, at most half of the time.
 func (d *DB) indexLoop(ctx context.Context) error {
 	x := &indexer{db: d}
-	timer := time.NewTimer(0)
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-timer.C:
-		}
+	return tables.Repeat(ctx, func() time.Duration {
 		begin := d.now()
 		more, err := x.step(ctx, begin)
 		took := d.now().Sub(begin)
 		switch {
 		case err != nil && ctx.Err() == nil:
 			d.log.Warn("text indexing failed", "error", err)
-			timer.Reset(10 * indexInterval)
+			return 10 * indexInterval
 		case more:
-			timer.Reset(min(max(took, indexBusy), indexInterval))
+			return min(max(took, indexBusy), indexInterval)
 		default:
-			timer.Reset(indexInterval)
+			return indexInterval
 		}
-	}
+	})
 }
 
 // IndexAll indexes the texts of all tasks without pauses, which Run does beside everything else. After each step it tells how many

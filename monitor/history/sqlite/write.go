@@ -8,7 +8,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/where"
-	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
 

@@ -7,6 +7,7 @@ package tables
 import (
 	"context"
 	"database/sql"
+	"log/slog"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -33,6 +34,8 @@ type Tx interface {
 	Insert(key, query string, args ...any) (int64, error)
 	// Get reads the one row of a query, sql.ErrNoRows if there is none.
 	Get(query string, args []any, into ...any) error
+	// Committed has f called after the commit, before another transaction begins.
+	Committed(f func())
 }
 
 // Engine is a database.
@@ -50,6 +53,10 @@ type Engine interface {
 	Annotate(err *error, format string, args ...any)
 	// Now returns the time.
 	Now() time.Time
+	// Log takes what goes wrong beside calls.
+	Log() *slog.Logger
+	// Calls are the rules for duplicates that apply.
+	Calls() *CallRules
 }
 
 // Store is a part of a history.Store, over an Engine.
