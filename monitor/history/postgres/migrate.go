@@ -4,13 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"embed"
-	"fmt"
-	"io/fs"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/pressly/goose/v3"
 
-	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 //go:embed migrations/*.sql
@@ -22,13 +20,15 @@ const migrationLock = 0x756d62656c // "umbel"
 // migrate brings the schema up to date with a connection of db. It has a transaction of lock wait for another process that does
 // so. A schema that is newer than this program is left as it is.
 func migrate(ctx context.Context, db, lock *sql.DB, readOnly bool) error {
-	all, err := listMigrations()
+	all, err := tables.Migrations(migrations, func(ctx context.Context, tx *sql.Tx, _ int64, text string) error {
+		_, err := tx.ExecContext(ctx, text, pgx.QueryExecModeSimpleProtocol) // which takes several statements
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	newest := all[len(all)-1].Version
 	found, err := version(ctx, db)
-	if err == nil && found < newest && !readOnly {
+	if err == nil && found < all[len(all)-1].Version && !readOnly {
 		var held *sql.Tx
 		if held, err = lock.BeginTx(ctx, nil); err != nil {
 			return err
@@ -38,49 +38,10 @@ func migrate(ctx context.Context, db, lock *sql.DB, readOnly bool) error {
 			found, err = version(ctx, db)
 		}
 	}
-	switch {
-	case err != nil:
-		return err
-	case found > newest:
-		return fmt.Errorf("%w of Umbel (schema %d, this one knows %d): use that version, or another database",
-			history.ErrNewerVersion, found, newest)
-	case readOnly && found < newest:
-		return fmt.Errorf("schema %d is older than %d: start umbel serve once, which updates it", found, newest)
-	case readOnly || found == newest:
-		return nil
-	}
-	p, err := goose.NewProvider(goose.DialectPostgres, db, nil,
-		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()), goose.WithGoMigrations(all...))
 	if err != nil {
 		return err
 	}
-	_, err = p.Up(ctx)
-	return err
-}
-
-// listMigrations returns the migrations in order.
-func listMigrations() ([]*goose.Migration, error) {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	var list []*goose.Migration
-	for _, name := range files {
-		text, err := migrations.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		version, err := goose.NumericComponent(name)
-		if err != nil {
-			return nil, err
-		}
-		up := func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, string(text), pgx.QueryExecModeSimpleProtocol) // which takes several statements
-			return err
-		}
-		list = append(list, goose.NewGoMigration(version, &goose.GoFunc{RunTx: up}, nil))
-	}
-	return list, nil
+	return tables.Migrate(ctx, db, goose.DialectPostgres, all, found, readOnly, "database")
 }
 
 // version is the schema's, 0 in an empty database.

@@ -5,11 +5,9 @@ import (
 	"database/sql"
 	"embed"
 	"fmt"
-	"io/fs"
 
 	"github.com/pressly/goose/v3"
 
-	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
@@ -18,60 +16,21 @@ var migrations embed.FS
 
 // migrate brings the schema up to date. One that is newer than this program is left as it is.
 func migrate(ctx context.Context, db *sql.DB, readOnly bool) error {
-	all, err := listMigrations()
+	all, err := tables.Migrations(migrations, func(ctx context.Context, tx *sql.Tx, version int64, text string) error {
+		_, err := tx.ExecContext(ctx, text)
+		if fill := fillings()[version]; err == nil && fill != nil {
+			err = fill(ctx, tx)
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	p, err := goose.NewProvider(goose.DialectSQLite3, db, nil,
-		goose.WithDisableGlobalRegistry(true), goose.WithLogger(goose.NopLogger()), goose.WithGoMigrations(all...))
+	found, err := version(ctx, db, all[len(all)-1].Version)
 	if err != nil {
 		return err
 	}
-	sources := p.ListSources()
-	newest := sources[len(sources)-1].Version
-	found, err := version(ctx, db, newest)
-	switch {
-	case err != nil:
-		return err
-	case found > newest:
-		return fmt.Errorf("%w of Umbel (schema %d, this one knows %d): use that version, or another data directory",
-			history.ErrNewerVersion, found, newest)
-	case readOnly && found < newest:
-		return fmt.Errorf("schema %d is older than %d: start umbel serve once, which updates it", found, newest)
-	case readOnly || found == newest:
-		return nil
-	}
-	_, err = p.Up(ctx)
-	return err
-}
-
-// listMigrations returns the migrations in order. SQLite splits each into statements: the parser of goose takes 4 MiB of
-// memory for each file.
-func listMigrations() ([]*goose.Migration, error) {
-	files, err := fs.Glob(migrations, "migrations/*.sql")
-	if err != nil {
-		return nil, err
-	}
-	var list []*goose.Migration
-	for _, name := range files {
-		text, err := migrations.ReadFile(name)
-		if err != nil {
-			return nil, err
-		}
-		version, err := goose.NumericComponent(name)
-		if err != nil {
-			return nil, err
-		}
-		up := func(ctx context.Context, tx *sql.Tx) error {
-			_, err := tx.ExecContext(ctx, string(text))
-			if fill := fillings()[version]; err == nil && fill != nil {
-				err = fill(ctx, tx)
-			}
-			return err
-		}
-		list = append(list, goose.NewGoMigration(version, &goose.GoFunc{RunTx: up}, nil))
-	}
-	return list, nil
+	return tables.Migrate(ctx, db, goose.DialectSQLite3, all, found, readOnly, "data directory")
 }
 
 // fillings are what SQL cannot do of migrations, by version.
