@@ -16,59 +16,6 @@ import (
 // keepResolved is how long a group that was resolved, noted or assigned is kept after its last task was removed.
 const keepResolved = 30 * 24 * time.Hour
 
-// ResolveFailureGroup marks a group as resolved, or reopens it.
-func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) (err error) {
-	defer annotate(&err, "resolve failure group")
-	defer d.failures.Forget()
-	return d.update(ctx, func(t *tx) error {
-		return changedOne(t.Change(`UPDATE failures SET resolved = $1 WHERE failure = $2`, tables.Micros(at), int64(id)))
-	})
-}
-
-// changedOne returns history.ErrNotFound for a statement that has changed nothing.
-func changedOne(n int, err error) error {
-	if err == nil && n == 0 {
-		return history.ErrNotFound
-	}
-	return err
-}
-
-// NoteFailureGroup changes what people note about a group.
-func (d *DB) NoteFailureGroup(ctx context.Context, id fingerprint.ID, n history.FailureNote) (err error) {
-	defer annotate(&err, "note failure group")
-	defer d.failures.Forget()
-	at := n.At.UnixMicro()
-	return d.update(ctx, func(t *tx) error {
-		if n.Text != nil {
-			by, when := n.By, any(at)
-			if *n.Text == "" {
-				by, when = "", nil
-			}
-			if err := changedOne(t.Change(`UPDATE failures SET note = $1, note_by = $2, note_at = $3 WHERE failure = $4`,
-				*n.Text, by, when, int64(id))); err != nil {
-				return err
-			}
-		}
-		if n.Assignee == nil {
-			return nil
-		}
-		return changedOne(t.Change(`UPDATE failures SET assignee = $1, assigned_at = $2 WHERE failure = $3`, *n.Assignee, at, int64(id)))
-	})
-}
-
-// ResolvedFailures returns when groups were resolved last.
-func (d *DB) ResolvedFailures(ctx context.Context) (resolved map[fingerprint.ID]time.Time, err error) {
-	defer annotate(&err, "read resolved failures")
-	resolved = make(map[fingerprint.ID]time.Time)
-	err = tables.EachRow(ctx, d.read, `SELECT failure, resolved FROM failures WHERE resolved IS NOT NULL`, nil, func(rows *sql.Rows) error {
-		var id, at int64
-		err := rows.Scan(&id, &at)
-		resolved[fingerprint.ID(id)] = time.UnixMicro(at).UTC()
-		return err
-	})
-	return resolved, err
-}
-
 // sweepFailures removes groups without tasks, except recently resolved ones.
 func (d *DB) sweepFailures(ctx context.Context) (err error) {
 	defer annotate(&err, "remove failure groups without tasks")

@@ -49,6 +49,8 @@ func (e tableEngine) Now() time.Time { return e.db.now() }
 
 func (e tableEngine) Log() *slog.Logger { return e.db.log }
 
+func (e tableEngine) Failures() *tables.FailureCache { return &e.db.failures }
+
 func (e tableEngine) Calls() *tables.CallRules { return &e.db.calls }
 
 // Dialect is that of the engine.

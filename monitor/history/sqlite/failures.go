@@ -47,60 +47,6 @@ func (t *tx) failure(v *state.Task) (any, error) {
 		ON CONFLICT DO NOTHING`, int64(id), name, f.Type, f.Message, f.Place)
 }
 
-// ResolveFailureGroup marks a group as resolved, or reopens it.
-func (d *DB) ResolveFailureGroup(ctx context.Context, id fingerprint.ID, at time.Time) (err error) {
-	defer annotate(&err, "resolve failure group")
-	var resolved any
-	if !at.IsZero() {
-		resolved = at.UnixMicro()
-	}
-	defer d.failures.Forget()
-	err = d.update(ctx, func(t *tx) error {
-		return t.get(`UPDATE failures SET resolved = ? WHERE failure = ? RETURNING failure`,
-			[]any{resolved, int64(id)}, new(int64))
-	})
-	return tables.NotFound(err)
-}
-
-// NoteFailureGroup changes what people note about a group.
-func (d *DB) NoteFailureGroup(ctx context.Context, id fingerprint.ID, n history.FailureNote) (err error) {
-	defer annotate(&err, "note failure group")
-	defer d.failures.Forget()
-	at := n.At.UnixMicro()
-	err = d.update(ctx, func(t *tx) error {
-		if n.Text != nil {
-			by, when := n.By, any(at)
-			if *n.Text == "" {
-				by, when = "", nil
-			}
-			if err := t.get(`UPDATE failures SET note = ?, note_by = ?, note_at = ? WHERE failure = ? RETURNING failure`,
-				[]any{*n.Text, by, when, int64(id)}, new(int64)); err != nil {
-				return err
-			}
-		}
-		if n.Assignee == nil {
-			return nil
-		}
-		return t.get(`UPDATE failures SET assignee = ?, assigned_at = ? WHERE failure = ? RETURNING failure`,
-			[]any{*n.Assignee, at, int64(id)}, new(int64))
-	})
-	return tables.NotFound(err)
-}
-
-// ResolvedFailures returns when groups were resolved last.
-func (d *DB) ResolvedFailures(ctx context.Context) (resolved map[fingerprint.ID]time.Time, err error) {
-	defer annotate(&err, "read resolved failures")
-	resolved = make(map[fingerprint.ID]time.Time)
-	err = tables.EachRow(ctx, d.read, `SELECT failure, resolved FROM failures WHERE resolved IS NOT NULL`, nil, func(rows *sql.Rows) error {
-		var id fingerprint.ID
-		var at int64
-		err := rows.Scan(&id, &at)
-		resolved[id] = time.UnixMicro(at).UTC()
-		return err
-	})
-	return resolved, err
-}
-
 // sweepFailures removes groups without tasks, except recently resolved ones.
 func (d *DB) sweepFailures(ctx context.Context) (err error) {
 	defer annotate(&err, "remove failure groups without tasks")

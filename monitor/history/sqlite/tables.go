@@ -32,6 +32,8 @@ func (e tableEngine) Now() time.Time { return e.db.now() }
 
 func (e tableEngine) Log() *slog.Logger { return e.db.log }
 
+func (e tableEngine) Failures() *tables.FailureCache { return &e.db.failures }
+
 func (e tableEngine) Calls() *tables.CallRules { return &e.db.calls }
 
 // tableTx is a transaction as package tables uses it.

@@ -55,6 +55,8 @@ type Engine interface {
 	Now() time.Time
 	// Log takes what goes wrong beside calls.
 	Log() *slog.Logger
+	// Failures caches failure groups.
+	Failures() *FailureCache
 	// Calls are the rules for duplicates that apply.
 	Calls() *CallRules
 }
