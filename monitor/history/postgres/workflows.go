@@ -9,7 +9,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/history/where"
-	"github.com/umbelhq/umbel/monitor/workflow"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -204,13 +203,10 @@ func (d *DB) Workflows(ctx context.Context, r history.WorkflowRequest) (page his
 			`EXISTS (SELECT 1 FROM tasks WHERE root = workflows.root AND coalesce(first_receipt, 0) <= ?)`)
 		args = append(args, r.Begun+time.Minute.Microseconds(), r.Begun)
 	}
-	if term := statusTerm(r.Status); term != "" {
-		where = append(where, term)
-	}
 	args = append(args, r.Limit+1)
 	var last int64
 	err = tables.EachRow(ctx, d.read, `SELECT workflow, root, name, tasks, ended, failed, lost, first, last FROM workflows WHERE `+
-		strings.Join(where, ` AND `)+` ORDER BY workflow DESC LIMIT ?`, args, func(rows *sql.Rows) error {
+		strings.Join(where, ` AND `)+tables.AndStatus(r.Status)+` ORDER BY workflow DESC LIMIT ?`, args, func(rows *sql.Rows) error {
 		var w history.WorkflowSummary
 		var at int64
 		var name sql.NullString
@@ -230,21 +226,6 @@ func (d *DB) Workflows(ctx context.Context, r history.WorkflowRequest) (page his
 		return nil
 	})
 	return page, err
-}
-
-// statusTerm selects workflows by workflow.Summary.Status.
-func statusTerm(s workflow.Status) string {
-	switch s {
-	case workflow.Running:
-		return `ended < tasks`
-	case workflow.Failed:
-		return `failed > 0 AND ended = tasks`
-	case workflow.Lost:
-		return `lost > 0 AND failed = 0 AND ended = tasks`
-	case workflow.Succeeded:
-		return `ended = tasks AND failed = 0 AND lost = 0`
-	}
-	return ``
 }
 
 // WorkflowTasks reads the tasks of a root.

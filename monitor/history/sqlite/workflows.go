@@ -8,7 +8,6 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
-	"github.com/umbelhq/umbel/monitor/workflow"
 )
 
 // Workflows returns a page of the list of workflows.
@@ -39,7 +38,7 @@ func (d *DB) Workflows(ctx context.Context, r history.WorkflowRequest) (page his
 	args = append(args, r.Limit+1)
 	var last int64
 	err = tables.EachRow(ctx, d.read, `SELECT workflow, root, name, tasks, ended, failed, lost, first, last FROM workflows WHERE `+where+
-		statusTerm(r.Status)+` ORDER BY workflow DESC LIMIT ?`, args, func(rows *sql.Rows) error {
+		tables.AndStatus(r.Status)+` ORDER BY workflow DESC LIMIT ?`, args, func(rows *sql.Rows) error {
 		var w history.WorkflowSummary
 		var at int64
 		var root any
@@ -62,21 +61,6 @@ func (d *DB) Workflows(ctx context.Context, r history.WorkflowRequest) (page his
 		return nil
 	})
 	return page, err
-}
-
-// statusTerm selects workflows by workflow.Summary.Status, by an index where few have it.
-func statusTerm(s workflow.Status) string {
-	switch s {
-	case workflow.Running:
-		return ` AND ended < tasks`
-	case workflow.Failed:
-		return ` AND failed > 0 AND ended = tasks`
-	case workflow.Lost:
-		return ` AND lost > 0 AND failed = 0 AND ended = tasks`
-	case workflow.Succeeded:
-		return ` AND ended = tasks AND failed = 0 AND lost = 0`
-	}
-	return ``
 }
 
 // WorkflowTasks reads the tasks of a root.
