@@ -9,6 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 // metaCopied is, while a history is copied here, the number of the last task that was.
@@ -161,7 +162,7 @@ func (d *DB) EndCopy(ctx context.Context, c history.Checkpoint, counted uint64) 
 		if err := t.Exec(`UPDATE audit_end SET record = (SELECT coalesce(max(record), 0) FROM audit)`); err != nil {
 			return err
 		}
-		for key, value := range map[string]int64{metaBatchAt: c.At, metaClock: c.Clock, metaCheckpoint: int64(counted)} {
+		for key, value := range map[string]int64{tables.MetaBatchAt: c.At, tables.MetaClock: c.Clock, tables.MetaCheckpoint: int64(counted)} {
 			if err := t.set(key, value); err != nil {
 				return err
 			}

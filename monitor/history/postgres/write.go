@@ -42,7 +42,7 @@ func (t *tx) write(b history.Batch) (w history.WriteResult, err error) {
 		}
 	}
 	if b.At != 0 {
-		if err := t.set(metaBatchAt, b.At); err != nil {
+		if err := t.set(tables.MetaBatchAt, b.At); err != nil {
 			return w, err
 		}
 	}
@@ -50,7 +50,7 @@ func (t *tx) write(b history.Batch) (w history.WriteResult, err error) {
 		if err := t.checkpoint(b.Checkpoint); err != nil {
 			return w, err
 		}
-		if err := t.takeSnapshot(b.At, b.Checkpoint); err != nil {
+		if err := tables.TakeSnapshot(t, b.At, b.Checkpoint); err != nil {
 			return w, err
 		}
 	}
@@ -62,7 +62,7 @@ func (t *tx) write(b history.Batch) (w history.WriteResult, err error) {
 
 // checkpoint saves a checkpoint as of the newest journal entry.
 func (t *tx) checkpoint(c *history.Checkpoint) error {
-	if err := t.set(metaClock, c.Clock); err != nil {
+	if err := t.set(tables.MetaClock, c.Clock); err != nil {
 		return err
 	}
 	var newest int64
@@ -70,7 +70,7 @@ func (t *tx) checkpoint(c *history.Checkpoint) error {
 	if err := t.Get(last, nil, &newest); err != nil {
 		return err
 	}
-	if err := t.set(metaCheckpoint, newest); err != nil {
+	if err := t.set(tables.MetaCheckpoint, newest); err != nil {
 		return err
 	}
 	var gone, names, bodies []string
@@ -100,13 +100,6 @@ func (t *tx) checkpoint(c *history.Checkpoint) error {
 func (t *tx) set(key string, value int64) error {
 	return t.Exec(`INSERT INTO meta (key, value) VALUES ($1, $2) ON CONFLICT (key) DO UPDATE SET value = excluded.value`, key, value)
 }
-
-// Keys of the table meta.
-const (
-	metaBatchAt    = "written" // history.Batch.At of the newest batch
-	metaClock      = "clock"
-	metaCheckpoint = "checkpoint"
-)
 
 // record is a task that is to be written.
 type record struct {

@@ -68,7 +68,7 @@ type editor struct {
 // editPosition is how far an edit came.
 type editPosition struct {
 	ID      string `json:"id"`
-	Written int64  `json:"written"` // metaBatchAt: a history that was written since is edited from its beginning
+	Written int64  `json:"written"` // tables.MetaBatchAt: a history that was written since is edited from its beginning
 	Table   int    `json:"table"`
 	Last    any    `json:"last"` // key of the last row, nil at the beginning
 }
@@ -172,7 +172,7 @@ func (x *editor) count(ctx context.Context) (err error) {
 
 // load finds where to go on.
 func (x *editor) load(ctx context.Context) error {
-	written, err := tables.Number[int64](ctx, x.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaBatchAt)
+	written, err := tables.Number[int64](ctx, x.db.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, tables.MetaBatchAt)
 	if err != nil {
 		return err
 	}

@@ -112,7 +112,7 @@ func (x *editor) snapshot(rows *sql.Rows) (any, func(t *tx) error, error) {
 	if err := rows.Scan(&at, &body); err != nil {
 		return nil, nil, err
 	}
-	s, err := decodeSnapshot(body)
+	s, err := tables.DecodeSnapshot(body)
 	if err != nil {
 		return at, nil, unreadable{err}
 	}
@@ -129,7 +129,7 @@ func (x *editor) snapshot(rows *sql.Rows) (any, func(t *tx) error, error) {
 	if !any {
 		return at, nil, nil
 	}
-	if body, err = encodeSnapshot(s); err != nil {
+	if body, err = tables.EncodeSnapshot(s); err != nil {
 		return at, nil, err
 	}
 	x.done.Snapshots++

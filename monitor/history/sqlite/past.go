@@ -1,21 +1,12 @@
 package sqlite
 
 import (
-	"bytes"
-	"compress/flate"
 	"context"
 	"database/sql"
-	"encoding/json"
-	"errors"
-	"fmt"
-	"io"
 	"math/bits"
-	"time"
 
-	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/history/where"
-	"github.com/umbelhq/umbel/state"
 )
 
 // Blocks of time, for tasks.block.
@@ -91,12 +82,8 @@ func (d *DB) eachTask(ctx context.Context, selected string, limit int, f func(id
 	return more, err
 }
 
-// stepTasks is how many tasks Steps reads at most to find one event.
-const stepTasks = 10_000
-
-// Steps returns the newest receipt before an instant, and the next after it. Tasks of which all was received on one side of
-// it have theirs in their rows. Of those that it divides, and of those that the next receipt found so far divides, the
-// events are read: nothing else can be nearer.
+// Steps returns the newest receipt before an instant, and the next after it. Tasks of which all was received on one side of it have
+// theirs in their rows.
 func (d *DB) Steps(ctx context.Context, at int64) (before, after int64, err error) {
 	defer annotate(&err, "read past")
 	for _, final := range []int{where.ClassActive, where.ClassSucceeded, where.ClassFailed} {
@@ -113,144 +100,5 @@ func (d *DB) Steps(ctx context.Context, at int64) (before, after int64, err erro
 			after = next
 		}
 	}
-	note := func(id string, events []byte) error {
-		receipts, err := state.Receipts(id, events)
-		for _, r := range receipts {
-			switch {
-			case r < at:
-				before = max(before, r)
-			case r > at && (after == 0 || r < after):
-				after = r
-			}
-		}
-		return err
-	}
-	if _, err := d.TasksAround(ctx, at, stepTasks, note); err != nil {
-		return 0, 0, err
-	}
-	if _, err := d.TasksAround(ctx, at-1, stepTasks, note); err != nil {
-		return 0, 0, err
-	}
-	if after != 0 {
-		_, err = d.TasksAround(ctx, after-1, stepTasks, note)
-	}
-	return before, after, err
-}
-
-// Snapshot returns what was known at an instant beside tasks.
-func (d *DB) Snapshot(ctx context.Context, at int64) (s history.Snapshot, err error) {
-	defer annotate(&err, "read past")
-	if s.Clock, err = tables.Number[int64](ctx, d.read,
-		`SELECT coalesce((SELECT clock FROM snapshots WHERE at >= ? ORDER BY at LIMIT 1), 0)`, at); err != nil {
-		return s, err
-	}
-	if s.Since, err = tables.Number[int64](ctx, d.read, `SELECT coalesce((SELECT value FROM meta WHERE key = ?), 0)`, metaReceipts); err != nil {
-		return s, err
-	}
-	var body []byte
-	err = d.read.QueryRowContext(ctx, `SELECT at, body FROM snapshots WHERE at <= ? AND body IS NOT NULL ORDER BY at DESC LIMIT 1`, at).Scan(&s.At, &body)
-	if errors.Is(err, sql.ErrNoRows) {
-		return s, nil
-	}
-	if err != nil {
-		return s, err
-	}
-	s.SnapshotBody, err = decodeSnapshot(body)
-	return s, err
-}
-
-func decodeSnapshot(body []byte) (s history.SnapshotBody, err error) {
-	text, err := io.ReadAll(flate.NewReader(bytes.NewReader(body)))
-	if err == nil {
-		err = json.Unmarshal(text, &s)
-	}
-	return s, wrap("decode snapshot", err)
-}
-
-// snapshotSpan is how far apart snapshots of an age are kept.
-type snapshotSpan struct{ age, clock, body time.Duration }
-
-// snapshotSpans returns the spans, the youngest first. Beyond the last, snapshots are removed.
-func snapshotSpans() [4]snapshotSpan {
-	const day = 24 * time.Hour
-	return [4]snapshotSpan{
-		{2 * time.Hour, 0, time.Minute},
-		{2 * day, 30 * time.Second, 5 * time.Minute},
-		{35 * day, 2 * time.Minute, 10 * time.Minute},
-		{400 * day, 10 * time.Minute, time.Hour},
-	}
-}
-
-// maxBody is the size of a snapshot beyond which it is taken less often than once a minute, in proportion.
-const maxBody = 8 << 10
-
-// takeSnapshot keeps a snapshot of a checkpoint that was just saved.
-func (t *tx) takeSnapshot(at int64, c *history.Checkpoint) error {
-	if at == 0 {
-		return nil
-	}
-	var last, size int64
-	err := t.get(`SELECT at, length(body) FROM snapshots WHERE body IS NOT NULL ORDER BY at DESC LIMIT 1`, nil, &last, &size)
-	if err != nil && !errors.Is(err, sql.ErrNoRows) {
-		return err
-	}
-	var body any
-	if pause := snapshotSpans()[0].body.Microseconds() * (1 + size/maxBody); at-last >= pause || at < last {
-		if body, err = t.snapshotBody(c); err != nil {
-			return err
-		}
-		if err := t.thinSnapshots(at); err != nil {
-			return err
-		}
-	}
-	return t.exec(`INSERT INTO snapshots (at, clock, body) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET clock = max(clock, excluded.clock)`,
-		at, c.Clock, body)
-}
-
-func (t *tx) snapshotBody(c *history.Checkpoint) ([]byte, error) {
-	s := history.SnapshotBody{Counts: c.Counts}
-	err := t.each(`SELECT body FROM workers ORDER BY name`, nil, func(rows *sql.Rows) error {
-		s.Workers = append(s.Workers, "")
-		return rows.Scan(&s.Workers[len(s.Workers)-1])
-	})
-	if err != nil {
-		return nil, err
-	}
-	return encodeSnapshot(s)
-}
-
-func encodeSnapshot(s history.SnapshotBody) ([]byte, error) {
-	text, err := json.Marshal(s)
-	if err != nil {
-		return nil, fmt.Errorf("encode snapshot: %w", err)
-	}
-	var b bytes.Buffer
-	w, err := flate.NewWriter(&b, flate.DefaultCompression)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := w.Write(text); err != nil {
-		return nil, err
-	}
-	err = w.Close()
-	return b.Bytes(), err
-}
-
-// thinSnapshots keeps, of the snapshots of an age, the last of each span.
-func (t *tx) thinSnapshots(now int64) error {
-	const later = `EXISTS (SELECT 1 FROM snapshots s WHERE s.at > snapshots.at AND s.at < (snapshots.at / ?3 + 1) * ?3`
-	spans := snapshotSpans()
-	for i, s := range spans[1:] {
-		from, to := now-s.age.Microseconds(), now-spans[i].age.Microseconds()
-		from = max(from, to-spans[1].age.Microseconds()) // older ones are thinned already
-		if err := t.exec(`UPDATE snapshots SET body = NULL WHERE at > ?1 AND at <= ?2 AND body IS NOT NULL AND `+later+` AND s.body IS NOT NULL)`,
-			from, to, s.body.Microseconds()); err != nil {
-			return err
-		}
-		if err := t.exec(`DELETE FROM snapshots WHERE at > ?1 AND at <= ?2 AND body IS NULL AND `+later+`)`,
-			from, to, s.clock.Microseconds()); err != nil {
-			return err
-		}
-	}
-	return t.exec(`DELETE FROM snapshots WHERE at <= ?`, now-spans[len(spans)-1].age.Microseconds())
+	return tables.NearestReceipts(ctx, d, at, before, after)
 }

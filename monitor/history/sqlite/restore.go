@@ -15,9 +15,12 @@ import (
 func (d *DB) Restore(ctx context.Context, r history.RestoreOptions) error {
 	var counted uint64
 	for _, step := range []func() error{
-		func() error { return d.restoreCheckpoint(ctx, &counted, r.Checkpoint) },
+		func() (err error) {
+			counted, err = tables.RestoreCheckpoint(ctx, d.read, r.Checkpoint)
+			return err
+		},
 		func() error { return d.restoreActive(ctx, r.Task) },
-		func() error { return d.restoreFinished(ctx, r) },
+		func() error { return tables.RestoreFinished(ctx, d.read, r, d.finished) },
 		func() error { return d.restoreJournal(ctx, counted, r.Journal) },
 	} {
 		if err := step(); err != nil {
@@ -26,26 +29,6 @@ func (d *DB) Restore(ctx context.Context, r history.RestoreOptions) error {
 		}
 	}
 	return nil
-}
-
-func (d *DB) restoreCheckpoint(ctx context.Context, counted *uint64, f func(history.Checkpoint) error) error {
-	c := history.Checkpoint{Workers: make(map[string][]byte)}
-	for key, into := range map[string]any{metaBatchAt: &c.At, metaClock: &c.Clock, metaCheckpoint: counted} {
-		err := d.read.QueryRowContext(ctx, `SELECT value FROM meta WHERE key = ?`, key).Scan(into)
-		if err != nil && !errors.Is(err, sql.ErrNoRows) {
-			return err
-		}
-	}
-	err := tables.EachRow(ctx, d.read, `SELECT name, body FROM workers ORDER BY name`, nil, func(rows *sql.Rows) error {
-		var name, body string
-		err := rows.Scan(&name, &body)
-		c.Workers[name] = []byte(body)
-		return err
-	})
-	if err != nil {
-		return err
-	}
-	return f(c)
 }
 
 func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte) error) error {
@@ -60,49 +43,10 @@ func (d *DB) restoreActive(ctx context.Context, f func(id string, events []byte)
 	})
 }
 
-// restoreFinished reads the newest finished and lost tasks, and finds the newest of those that it omits: among rows with
-// equal clock and time, which SQL does not sort by origin and id.
-func (d *DB) restoreFinished(ctx context.Context, r history.RestoreOptions) error {
-	n, err := d.tasksToRestore(ctx, r)
-	if err != nil {
-		return err
-	}
-	left, err := d.finished(ctx, nil, func(p state.Position, body []byte) (omit bool, err error) {
-		if n == 0 {
-			return true, nil
-		}
-		n--
-		return false, r.Task(p.ID, body)
-	})
-	if err != nil || left == nil {
-		return err
-	}
-	return r.Omitted(*left)
-}
-
-// journaledTask is about what the events of a task take in the journal.
-const journaledTask = 300
-
-// tasksToRestore returns how many finished and lost tasks are to be read.
-func (d *DB) tasksToRestore(ctx context.Context, r history.RestoreOptions) (int, error) {
-	if r.MaxWithJournal <= r.MaxTasks {
-		return r.MaxTasks, nil
-	}
-	size, err := tables.Number[int](ctx, d.read, `SELECT coalesce(sum(length(body)), 0) FROM journal`)
-	return min(max(r.MaxTasks, size/journaledTask), r.MaxWithJournal), err
-}
-
 // RestoreMore reads finished and lost tasks that Restore has omitted.
 func (d *DB) RestoreMore(ctx context.Context, from state.Position, limit int) (tasks []history.SavedTask, left *state.Position, err error) {
 	defer annotate(&err, "restore more of the history")
-	var last state.Position
-	left, err = d.finished(ctx, &from, func(p state.Position, body []byte) (omit bool, err error) {
-		if len(tasks) >= limit && !sameMoment(p, last) {
-			return true, nil
-		}
-		tasks, last = append(tasks, history.SavedTask{ID: p.ID, Events: body}), p
-		return false, nil
-	})
+	tasks, left, err = tables.RestoreMore(ctx, from, limit, d.finished)
 	d.noteDamage(err)
 	return tasks, left, err
 }
@@ -111,9 +55,10 @@ func (d *DB) RestoreMore(ctx context.Context, from state.Position, limit int) (t
 var errStop = errors.New("enough")
 
 // finished calls f with finished and lost tasks, newest change first, until f omits one: from the clock and time of from on, nil
-// for all. It returns the position of the newest one that was omitted.
+// for all. It returns the position of the newest one that was omitted: among rows with equal clock and time, which SQL does not sort by
+// origin and id.
 func (d *DB) finished(
-	ctx context.Context, from *state.Position, f func(p state.Position, body []byte) (omit bool, err error),
+	ctx context.Context, from *state.Position, _ int, f func(p state.Position, body []byte) (omit bool, err error),
 ) (left *state.Position, err error) {
 	where, args := ``, []any(nil)
 	if from != nil {
@@ -139,7 +84,7 @@ func (d *DB) finished(
 		switch {
 		case left == nil:
 			left = &p
-		case !sameMoment(p, *left):
+		case !tables.SameMoment(p, *left):
 			return errStop
 		case p.Compare(*left) > 0:
 			left = &p
@@ -150,11 +95,6 @@ func (d *DB) finished(
 		err = nil
 	}
 	return left, err
-}
-
-// sameMoment reports whether SQL does not sort two positions.
-func sameMoment(a, b state.Position) bool {
-	return a.Stamp.Clock == b.Stamp.Clock && a.Stamp.Micros == b.Stamp.Micros
 }
 
 // restoreJournal reads entry by entry, so that f can read the store meanwhile: in memory it has a single connection.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/history/where"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -49,7 +50,7 @@ func (t *tx) write(b history.Batch) (w history.WriteResult, err error) {
 		}
 	}
 	if b.At != 0 {
-		if err := t.set(metaBatchAt, b.At); err != nil {
+		if err := t.set(tables.MetaBatchAt, b.At); err != nil {
 			return w, err
 		}
 	}
@@ -57,7 +58,7 @@ func (t *tx) write(b history.Batch) (w history.WriteResult, err error) {
 		if err := t.checkpoint(b.Checkpoint); err != nil {
 			return w, err
 		}
-		if err := t.takeSnapshot(b.At, b.Checkpoint); err != nil {
+		if err := tables.TakeSnapshot(tableTx{t}, b.At, b.Checkpoint); err != nil {
 			return w, err
 		}
 	}
@@ -69,7 +70,7 @@ func (t *tx) write(b history.Batch) (w history.WriteResult, err error) {
 
 // checkpoint saves a checkpoint as of the newest journal entry.
 func (t *tx) checkpoint(c *history.Checkpoint) error {
-	if err := t.set(metaClock, c.Clock); err != nil {
+	if err := t.set(tables.MetaClock, c.Clock); err != nil {
 		return err
 	}
 	var newest int64
@@ -77,7 +78,7 @@ func (t *tx) checkpoint(c *history.Checkpoint) error {
 	if err != nil {
 		return err
 	}
-	if err := t.set(metaCheckpoint, newest); err != nil {
+	if err := t.set(tables.MetaCheckpoint, newest); err != nil {
 		return err
 	}
 	for name, body := range c.Workers {
@@ -99,14 +100,6 @@ func (t *tx) checkpoint(c *history.Checkpoint) error {
 func (t *tx) set(key string, value int64) error {
 	return t.exec(`INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO UPDATE SET value = excluded.value`, key, value)
 }
-
-// Keys of the table meta.
-const (
-	metaBatchAt    = "written" // history.Batch.At of the newest batch
-	metaClock      = "clock"
-	metaCheckpoint = "checkpoint"
-	metaReceipts   = "receipts" // from when on receipts are kept, if the history is older
-)
 
 // task writes one task, or returns its saved events if it is there although Stored is false.
 func (t *tx) task(s *history.Task) (known []byte, err error) {

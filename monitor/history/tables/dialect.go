@@ -25,6 +25,8 @@ type Dialect struct {
 	// addUpCounts adds up the numbers of commands by state if they are many; empty where each state has one.
 	addUpCounts string
 
+	addSnapshot string
+
 	// newestAudit selects the highest number that a record ever had, nextAudit the one after it.
 	newestAudit, nextAudit string
 }
@@ -45,6 +47,7 @@ func SQLite() Dialect {
 		firstOfGroup: func(t tx, group string, limit int) ([]history.Command, error) {
 			return commandsOf(t.Context(), t.Tx, firstOfGroup, history.CommandSchema, group, limit)
 		},
+		addSnapshot: `INSERT INTO snapshots (at, clock, body) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET clock = max(clock, excluded.clock)`,
 		newestAudit: `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'audit'`,
 		nextAudit:   `SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'audit'`,
 	}
@@ -63,6 +66,8 @@ func PostgreSQL() Dialect {
 		firstOfGroup:    lockFirstOfGroup,
 		addUpCounts: `WITH gone AS (DELETE FROM outbox_counts WHERE (SELECT count(*) FROM outbox_counts) > 1000 RETURNING state, commands)
 			INSERT INTO outbox_counts (state, commands) SELECT state, sum(commands) FROM gone GROUP BY state`,
+		addSnapshot: `INSERT INTO snapshots (at, clock, body) VALUES (?, ?, ?)
+			ON CONFLICT (at) DO UPDATE SET clock = greatest(snapshots.clock, excluded.clock)`,
 		newestAudit: `SELECT record FROM audit_end`,
 		nextAudit:   `UPDATE audit_end SET record = record + 1 RETURNING record`,
 	}
