@@ -55,13 +55,13 @@ func lookAt(t *testing.T, browser context.Context, script string, pages []visite
 	if _, err := chromedp.Call(ctx, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{Source: script}); err != nil {
 		t.Fatal(err)
 	}
-	for _, p := range pages {
+	for i, p := range pages {
 		address := p.address
 		if err := chromedp.Do(ctx, chromedp.Navigate(address)); err != nil {
 			t.Fatalf("open %s: %v", address, err)
 		}
 		tb.until(`document.readyState === "complete" && (document.querySelector("main").dataset.topic === undefined || ` + live + `)`)
-		tb.keepsStill(p)
+		tb.keepsStill(p, i%2 == 0)
 		tb.fits(address)
 		tb.eval(`void document.querySelectorAll("details:not([open])").forEach((d) => d.open = true)`)
 		tb.fits(address + ", opened")

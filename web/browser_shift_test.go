@@ -6,6 +6,7 @@ import (
 
 	"github.com/chromedp/chromedp"
 
+	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -30,13 +31,17 @@ const moved = `updates.refresh().then(drawn).then(() => [...shifts, ...shifts.wa
 	.map(([node, s]) => node.tagName.toLowerCase() + "#" + node.id + "." + node.className + " in #" + node.parentElement.closest("[id]")?.id + " " +
 		[s.previousRect, s.currentRect].map((r) => Math.round(r.top) + "–" + Math.round(r.bottom)).join(" to ")).join(", "))`
 
-// keepsStill has events arrive while a page is open: nothing moves up or down but rows.
-func (tb *tab) keepsStill(p visitedPage) {
+// keepsStill has events arrive while a page is open: nothing moves up or down but rows. Every other page is wide, the rest narrow;
+// make thorough tries each width.
+func (tb *tab) keepsStill(p visitedPage, wide bool) {
 	tb.t.Helper()
 	if p.happen == nil {
 		return
 	}
 	for _, size := range [][2]int64{{1400, 900}, {390, 844}} {
+		if wide != (size[0] == 1400) && !testenv.Thorough() {
+			continue
+		}
 		if err := chromedp.Do(tb.ctx, chromedp.EmulateViewport(size[0], size[1])); err != nil {
 			tb.t.Fatalf("set size: %v", err)
 		}

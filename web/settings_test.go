@@ -105,13 +105,13 @@ func TestPagesServeWithoutTheirHistory(t *testing.T) {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]string{
-		"/": "Overview", "/settings": "The history is unavailable", "/workers": "celery@a",
+		"/": "Overview", "/settings": "The history is unavailable", "/workers": "celery@a", "/tasks": "task-01",
 	} {
 		if w := visit(t, h, "/ops"+path); w.Code != http.StatusOK || !strings.Contains(w.Body.String(), want) {
 			t.Errorf("%s: status = %d, want 200 and %q", path, w.Code, want)
 		}
 	}
-	if w := visit(t, h, "/ops/tasks"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "<main") {
-		t.Errorf("/tasks: status = %d, want a page with status 503", w.Code)
+	if w := visit(t, h, "/ops/failures"); w.Code != http.StatusServiceUnavailable || !strings.Contains(w.Body.String(), "<main") {
+		t.Errorf("/failures: status = %d, want a page with status 503", w.Code)
 	}
 }
