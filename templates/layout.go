@@ -54,6 +54,8 @@ type Layout struct {
 	Span         string  // since=…&until=… of the span of time that the page shows, empty for none
 	Path         string  // address of the page, to come back to after changing the theme
 	User         User
+	Clusters     []Link // this page of each cluster that the user may see, where there are several
+	Overall      bool   // for a page of several clusters: without links into one, and what is known of it
 	Version      string
 	Health       view.Health
 	HistoryError string // why the history cannot be written or read, empty if it can
@@ -165,10 +167,16 @@ func (l Layout) searchHint() string {
 
 // tabTitle tells tabs of several dashboards apart.
 func (l Layout) tabTitle() string {
-	if l.URLs.Title == "" || l.Bare {
-		return l.Title
+	title := l.Title
+	if l.Bare {
+		return title
 	}
-	return l.Title + " · " + l.URLs.Title
+	for _, of := range []string{l.Cluster, l.URLs.Title} {
+		if of != "" {
+			title += " · " + of
+		}
+	}
+	return title
 }
 
 // unseen says why what a task carries is not shown: why, unless it is hidden.

@@ -15,6 +15,8 @@ type URLs struct {
 	Prefix       string                   // path before every page, "/ops/celery"; empty at the root
 	Asset        func(name string) string // URL of a static file, "umbel.css"
 	Title, Color string                   // badge of every page, "production", "red"; none if the title is empty
+	Above        string                   // path before the pages that are of all clusters, where there are several: "/ops"
+	Cluster      string                   // name of the cluster; empty where there is one
 	ReadOnly     bool                     // nothing can be changed: no view saved, no failure resolved
 	CanSend      bool                     // people may act on the cluster
 	IsAdmin      bool                     // people may stop workers, delete messages, release locks and read the audit log

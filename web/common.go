@@ -48,6 +48,7 @@ type common struct {
 	auditLog   history.AuditLog // nil records nothing
 	urls       templates.URLs
 	signedIn   *signInPages    // nil where people do not sign in here
+	overall    *Clusters       // whose pages are drawn, nil for those of one cluster
 	bare       bool            // pages show nothing of the cluster, for those who are not signed in
 	version    string          // of Umbel
 	issues     *issue.Template // nil for none
@@ -88,6 +89,9 @@ func (p *common) shownCommand(c history.Command) history.Command {
 
 // layout is what surrounds every page.
 func (p *common) layout(ctx context.Context) templates.Layout {
+	if p.overall != nil {
+		return templates.Layout{URLs: p.urls, Version: p.version, Overall: true}
+	}
 	h := p.backend.Health()
 	if p.instant != nil {
 		return templates.Layout{URLs: p.urls, Version: p.version, Health: h, Past: p.instant, Trace: p.trace}
@@ -196,7 +200,7 @@ func (p *common) show(w http.ResponseWriter, r *http.Request, pg page) {
 	l := templates.Layout{URLs: p.urls, Bare: true}
 	if !p.bare {
 		l = p.layout(r.Context())
-		l.User = p.user(r)
+		l.User, l.Clusters = p.user(r), p.elsewhere(r, pg)
 	}
 	l.Title, l.Section, l.Theme, l.Path = pg.title, pg.section, theme(r), p.urls.Prefix+pg.url
 	l.Span = query.SpanOf(pg.url)

@@ -91,11 +91,12 @@ func (h *Handler) authenticate(r *http.Request) (auth.Grant, error) {
 // hostDecides is the Authenticator of hosts that let only those in who may do everything.
 type hostDecides struct {
 	identify func(r *http.Request) string // may be nil
+	clusters []string                     // where there are several
 }
 
 // Authenticate grants everything.
 func (a hostDecides) Authenticate(r *http.Request) (auth.Grant, error) {
-	g := auth.Grant{Method: "host", Audience: auth.Everything}
+	g := auth.Grant{Method: "host", Audience: auth.Everything, Clusters: a.clusters}
 	if a.identify != nil {
 		g.User = a.identify(r)
 	}
@@ -131,6 +132,9 @@ func (h *Handler) deny(all audiences) func(w http.ResponseWriter, r *http.Reques
 func (h *Handler) shownTo(r *http.Request, all audiences) *common {
 	if p := all.of(r); p != nil {
 		return p.common
+	}
+	if h.overall != nil && auth.FromContext(r.Context()).Role != "" {
+		return h.overall
 	}
 	return h.nobody
 }

@@ -64,6 +64,7 @@ func (h *metricsHandler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Add("Vary", "Accept")
 	s := &scrape{metricsHandler: h, Writer: prometheus.NewWriter(w, format)}
 	s.write(r.Context())
+	s.process()
 	_ = s.Close() // the client is gone
 }
 
@@ -89,7 +90,6 @@ func (s *scrape) write(ctx context.Context) {
 	s.outbox(ctx)
 	s.appOutboxes()
 	s.otlp()
-	s.process()
 }
 
 // count writes a counter without labels.

@@ -108,6 +108,9 @@ type Options struct {
 	Now      func() time.Time // nil means time.Now
 	Logger   *slog.Logger     // nil discards
 
+	// Member says which one of several clusters this is; nil if there is one.
+	Member *Member
+
 	flow *flow.Reader // of New, nil of a trace
 	then *view.Past   // of pages of an instant, nil for now
 }
@@ -116,13 +119,16 @@ type Options struct {
 // behind http.StripPrefix and proxies that strip. It is safe for concurrent use.
 type Handler struct {
 	prefix  string
+	cookies string // path of those that hold what visitors chose
 	hub     *live.Hub
 	pages   audiences
 	nobody  *common // for those who are not signed in
+	overall *common // draws what is of no cluster alone, where there are several; else nil
 	auth    auth.Authenticator
 	table   []auth.Route // all routes but those of the API
 	changes *changes
 	bodies  *bodies
+	metrics *metricsHandler // nil of a trace
 	routed  chi.Routes // what root leads to
 	root    http.Handler
 }
@@ -168,9 +174,9 @@ func New(o Options) (*Handler, error) {
 		o.Backend = unhurried{o.Backend}
 	}
 	asset := func(name string) string { return prefix + assets.URL(name) }
-	p := newAudiences(o, templates.URLs{Prefix: prefix, Asset: asset, Title: o.Title, Color: o.Color}, payload.Hide(o.Backend), changes.note)
+	p := newAudiences(o, templates.URLs{Prefix: prefix, Asset: asset, Title: o.Title, Color: o.Color, Above: o.Member.above(), Cluster: o.Member.name()}, payload.Hide(o.Backend), changes.note)
 	if o.Auth == nil {
-		o.Auth = hostDecides{o.Identify}
+		o.Auth = hostDecides{o.Identify, o.Member.others()}
 	}
 	hub, err := live.New(live.Options{
 		Source: source{p, changes}, MaxSockets: o.MaxSockets, Origins: o.Origins, Auth: o.Auth, Logger: o.Logger,
@@ -184,7 +190,10 @@ func New(o Options) (*Handler, error) {
 		shown.remember = func(topic, name string, s live.Snapshot) { hub.Remember(a, topic, name, s) }
 	}
 	nobody := &common{urls: p.any().urls, bare: true, now: o.Now, log: o.Logger}
-	h := &Handler{auth: o.Auth, nobody: nobody, prefix: prefix, hub: hub, pages: p, changes: changes, bodies: newBodies()}
+	h := &Handler{auth: o.Auth, nobody: nobody, prefix: prefix, cookies: prefix,  hub: hub, pages: p, changes: changes, bodies: newBodies()}
+	if o.Member != nil {
+		h.cookies = o.Member.Above
+	}
 	for _, rt := range o.Routes {
 		if err := rt.Check(); err != nil {
 			return nil, fmt.Errorf("web: %w", err)
@@ -282,16 +291,16 @@ func (h *Handler) routes(o Options, all audiences, assets http.Handler, compatib
 	text.get("/healthz", o.healthAction(), healthz)
 	text.get("/readyz", o.healthAction(), readyz(o.Backend))
 	if o.Trace == nil { // else nothing is measured
+		h.metrics = newMetricsHandler(o, h.hub.Stats)
 		text.handle(auth.Route{
-			Method: http.MethodGet, Pattern: "/metrics", Action: o.metricsAction(), Refuse: asText,
-			Handler: compressed(newMetricsHandler(o, h.hub.Stats)),
+			Method: http.MethodGet, Pattern: "/metrics", Action: o.metricsAction(), Refuse: asText, Handler: compressed(h.metrics),
 		})
 	}
 	for _, rt := range o.Routes {
 		text.handle(rt)
 	}
 	if s, ok := o.Auth.(*auth.Service); ok {
-		forms := &signInPages{h: h, service: s}
+		forms := &signInPages{h: h, service: s.Above()}
 		for _, p := range all {
 			p.signedIn = forms
 		}
@@ -408,7 +417,7 @@ func readyz(b Backend) http.HandlerFunc {
 func (h *Handler) choice(name string, values ...string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		c := &http.Cookie{ //nolint:gosec // Secure under TLS: the dashboard may be served on loopback without
-			Name: name, Value: r.FormValue(name), Path: h.prefix + "/",
+			Name: name, Value: r.FormValue(name), Path: h.cookies + "/",
 			MaxAge: int((365 * 24 * time.Hour).Seconds()), HttpOnly: true, Secure: r.TLS != nil, SameSite: http.SameSiteLaxMode,
 		}
 		if !slices.Contains(values, c.Value) {

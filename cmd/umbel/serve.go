@@ -55,13 +55,10 @@ const maxTitle = 40
 
 // serveCmd watches a cluster.
 type serveCmd struct {
-	brokerFlags
-	resultFlags
-	outboxFlags
-	beatFlags
-	lockFlags
+	clusterFlags
 	webFlags
 	historyFlags
+	clustersFlags
 	flower       *floweroptions.Settings
 	command      bool   // it runs as umbel flower
 	Trace        string `env:"UMBEL_TRACE" placeholder:"FILE" help:"Show this trace in place of a cluster. Options of brokers, the history and alerts have no effect then."`
@@ -71,13 +68,16 @@ type serveCmd struct {
 
 // Run serves until ctx ends.
 func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
+	if c.several() {
+		return c.serveClusters(ctx, log)
+	}
 	if c.Trace != "" {
 		return c.serveTrace(ctx, log)
 	}
 	if err := c.checkFlower(); err != nil {
 		return err
 	}
-	o, err := c.options()
+	o, err := c.cluster()
 	if err != nil {
 		return err
 	}
@@ -86,33 +86,13 @@ func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	}
 	c.flowerAPI(&o.Flower)
 	o.LeaveEventsOff, o.Alone = !c.EnableEvents, !c.Peers
-	if err := c.results(&o); err != nil {
-		return err
-	}
-	if err := c.outboxes(&o); err != nil {
-		return err
-	}
-	if err := c.beatTables(&o); err != nil {
-		return err
-	}
-	if err := c.locks(&o); err != nil {
-		return err
-	}
 	return c.serve(ctx, o, log)
 }
 
 // serve opens the history, listens, so that a taken port fails at once, and runs the dashboard until ctx ends. Others
 // run beside it.
 func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Logger, others ...func(context.Context) error) error {
-	if err := f.complete(&o, log); err != nil {
-		return err
-	}
-	var err error
-	if o.Alerts, err = f.receivers(); err != nil {
-		return err
-	}
-	o.Retention = new(f.rules(cmp.Or(o.History, o.DataDir)))
-	if err := f.metrics(&o); err != nil {
+	if err := f.prepare(&o, log); err != nil {
 		return err
 	}
 	u, err := dashboard.New(o) //nolint:contextcheck // a migration is not cut short
@@ -120,6 +100,19 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 		return opened(err)
 	}
 	return f.show(ctx, u, log, others)
+}
+
+// prepare adds to o all that the flags say.
+func (f *webFlags) prepare(o *dashboard.Options, log *slog.Logger) error {
+	if err := f.complete(o, log); err != nil {
+		return err
+	}
+	var err error
+	if o.Alerts, err = f.receivers(); err != nil {
+		return err
+	}
+	o.Retention = new(f.rules(cmp.Or(o.History, o.DataDir)))
+	return f.metrics(o)
 }
 
 // opened says whether what keeps a dashboard from being made is invalid usage.

@@ -80,6 +80,7 @@ type Options struct {
 	// SignIn says how users sign in where Auth is nil, without Store, Audit, Prefix and Logger; nil lets everybody do everything.
 	SignIn *auth.Options
 	Routes []auth.Route
+	Member *web.Member // as in web.Options
 	Flower flower.Settings
 	Issues *issue.Template // as in web.Options, and so is Demo
 	Demo   bool
@@ -284,7 +285,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	}
 	d.web, err = web.New(web.Options{
 		Backend: reader, Past: reader.At, Commands: d.commands, Alerts: d.alerts, AppOutboxes: d.outboxes, BeatTables: d.beatTables, Peers: d.peers, ReadOnly: o.ReadOnly,
-		Auth: o.Auth, Routes: o.Routes, OpenMetrics: o.OpenMetrics,
+		Auth: o.Auth, Routes: o.Routes, OpenMetrics: o.OpenMetrics, Member: o.Member,
 		Prefix: o.Prefix, Title: o.Title, Color: o.Color, Version: o.Version, Logger: o.Logger, Hosts: o.Hosts, Origins: o.Origins,
 		Limits: limits, AuditLog: d.auditLog, Redactor: redactor, Flower: o.Flower, Issues: o.Issues, Demo: o.Demo,
 		Metrics: web.MetricsOptions{Read: d.ingester.Metrics, QueueDrain: o.QueueDrain, Spans: d.spanStats()},

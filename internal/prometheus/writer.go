@@ -5,6 +5,7 @@ package prometheus
 import (
 	"bufio"
 	"io"
+	"slices"
 	"strings"
 	"time"
 )
@@ -32,6 +33,16 @@ type Writer struct {
 	kind       Kind
 	name, help string
 	open       bool
+
+	always []string  // labels of each sample
+	merged []*family // until Close, nil if families are written as they end
+}
+
+// family is one that Close writes.
+type family struct {
+	kind       Kind
+	name, help string
+	body       []byte
 }
 
 type createdSample struct {
@@ -44,6 +55,29 @@ func NewWriter(out io.Writer, f Format) *Writer {
 	return &Writer{format: f, out: bufio.NewWriterSize(out, 64<<10)}
 }
 
+// NewMerger returns a Writer to out for several goes: Close writes each family once, with what was added to it in all of them.
+func NewMerger(out io.Writer, f Format) *Writer {
+	w := NewWriter(out, f)
+	w.merged = []*family{}
+	return w
+}
+
+// Label ends the last family. Each sample from then on has a label, in place of the one of the call before; none if name is empty.
+func (w *Writer) Label(name, value string) {
+	w.end()
+	if w.always = nil; name != "" {
+		w.always = []string{name, value}
+	}
+}
+
+// labeled returns the labels of a sample with the one that all have.
+func (w *Writer) labeled(labels []string) []string {
+	if len(w.always) == 0 {
+		return labels
+	}
+	return slices.Concat(w.always, labels)
+}
+
 // Family begins a family. The name of a counter ends in _total, and a family without samples is left out.
 func (w *Writer) Family(kind Kind, name, help string) {
 	w.end()
@@ -52,6 +86,7 @@ func (w *Writer) Family(kind Kind, name, help string) {
 
 // Add writes a sample of a counter or gauge.
 func (w *Writer) Add(value float64, labels ...string) {
+	labels = w.labeled(labels)
 	if w.format == Protobuf {
 		w.addMessage(value, labels)
 		return
@@ -64,7 +99,7 @@ func (w *Writer) Add(value float64, labels ...string) {
 // gauge for it, as Python's client has.
 func (w *Writer) Created(at time.Time, labels ...string) {
 	if w.format == OpenMetrics {
-		w.line(base(w.name), "_created", labels, "", seconds(at))
+		w.line(base(w.name), "_created", w.labeled(labels), "", seconds(at))
 		w.newline()
 		return
 	}
@@ -73,6 +108,7 @@ func (w *Writer) Created(at time.Time, labels ...string) {
 
 // Histogram writes a sample of a family of histograms.
 func (w *Writer) Histogram(h *Histogram, labels ...string) {
+	labels = w.labeled(labels)
 	if w.format == Protobuf {
 		w.histogramMessage(h, labels)
 		return
@@ -99,6 +135,10 @@ func (w *Writer) Histogram(h *Histogram, labels ...string) {
 // Close ends the last family and flushes. It returns the first error of writing.
 func (w *Writer) Close() error {
 	w.end()
+	for _, f := range w.merged {
+		w.kind, w.name, w.help, w.body = f.kind, f.name, f.help, f.body
+		w.write()
+	}
 	if w.format == OpenMetrics {
 		_, _ = w.out.WriteString("# EOF\n")
 	}
@@ -111,13 +151,12 @@ func (w *Writer) end() {
 		return
 	}
 	w.open = false
-	if len(w.body) > 0 {
-		if w.format == Protobuf {
-			w.familyMessage()
-		} else {
-			w.header()
-			_, _ = w.out.Write(w.body)
-		}
+	switch {
+	case len(w.body) == 0:
+	case w.merged != nil:
+		w.merge()
+	default:
+		w.write()
 	}
 	w.body = w.body[:0]
 	created := w.created
@@ -129,6 +168,26 @@ func (w *Writer) end() {
 		w.Add(seconds(c.at), c.labels...)
 	}
 	w.end()
+}
+
+// merge keeps what was added to the family that has ended.
+func (w *Writer) merge() {
+	i := slices.IndexFunc(w.merged, func(f *family) bool { return f.name == w.name })
+	if i < 0 {
+		i = len(w.merged)
+		w.merged = append(w.merged, &family{kind: w.kind, name: w.name, help: w.help})
+	}
+	w.merged[i].body = append(w.merged[i].body, w.body...)
+}
+
+// write writes a family.
+func (w *Writer) write() {
+	if w.format == Protobuf {
+		w.familyMessage()
+		return
+	}
+	w.header()
+	_, _ = w.out.Write(w.body)
 }
 
 // base is the name of a counter without _total.

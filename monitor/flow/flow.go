@@ -98,6 +98,14 @@ type Wait struct {
 // Ends counts tasks that have ended.
 type Ends struct{ Succeeded, Failed int64 }
 
+// Share is the share of tasks that have failed, nil if none has ended.
+func (e *Ends) Share() *float64 {
+	if e == nil || e.all() == 0 {
+		return nil
+	}
+	return new(e.share())
+}
+
 func (e Ends) all() int64 { return e.Succeeded + e.Failed }
 
 func (e Ends) share() float64 { return float64(e.Failed) / float64(max(1, e.all())) }
@@ -106,6 +114,7 @@ func (e Ends) share() float64 { return float64(e.Failed) / float64(max(1, e.all(
 type Verdict struct {
 	Level   Level
 	Reasons []Reason // the gravest first, never empty
+	Recent  *Ends    // tasks of the last ten minutes; nil if they cannot be read
 }
 
 // Reason is one finding, with its own level.

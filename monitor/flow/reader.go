@@ -78,7 +78,9 @@ func (r *Reader) Verdict(ctx context.Context) Verdict {
 	o := r.observe(now)
 	err := r.readHistory(ctx, now, &o)
 	o.Unreadable = err != nil // pages that read the history say why
-	r.at, r.verdict = now, Judge(o)
+	if r.at, r.verdict = now, Judge(o); !o.Unreadable {
+		r.verdict.Recent = &o.Recent
+	}
 	return r.verdict
 }
 

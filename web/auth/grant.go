@@ -80,6 +80,8 @@ type Audience struct {
 	Role Role // empty for those who are not signed in
 	// Payload is whether arguments, results, exceptions and tracebacks of tasks, and messages of queues, may be seen.
 	Payload bool
+	// Clusters are those that the overview of several shows, separated by commas; empty on all other pages.
+	Clusters string
 }
 
 // Allows reports whether an audience may take an action: its role must contain it, and some actions show payloads.
@@ -108,7 +110,11 @@ type Grant struct {
 	Address string
 	// Until is when the session or token ends by itself, zero if it does not.
 	Until time.Time
+	// Clusters are the names of those that the user may see, where there are several. Audience is that in one of them, or else what the
+	// user may see and do in any.
+	Clusters []string
 	Audience
+	everywhere Role // that the user has in all clusters
 }
 
 // Authenticator finds the grant of a request. It is safe for concurrent use.

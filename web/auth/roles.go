@@ -10,7 +10,8 @@ import (
 const NoRole Role = "none"
 
 // Roles say what users may do. Each list holds names of users, e-mail addresses, github: and a login, or group: and the name of a
-// group, with at most one * before the @. The highest role that a list gives counts.
+// group, with at most one * before the @. Where there are several clusters, the name of one and a colon may precede each: it is for
+// that cluster alone. The highest role that a list gives counts.
 type Roles struct {
 	Admin, Operator, Viewer []string
 	// Default is the role of those whom no list names: NoRole, or if it is empty, Admin where there are no lists, else Viewer.
@@ -19,6 +20,10 @@ type Roles struct {
 	// Payload lists those who see arguments and results, also as role:operator for a role and those above it. If it is
 	// empty, everybody does.
 	Payload []string
+
+	// elsewhere says that lists name users of other clusters, and limited that Payload does: nobody has more here than if all of these
+	// were lists of this cluster.
+	elsewhere, limited bool
 }
 
 // groupPrefix and the others come before what is not the name of a user.
@@ -45,7 +50,7 @@ type roleList struct {
 
 func newRoles(o Roles) (roles, error) {
 	r := roles{fallback: o.Default, explicit: o.Default != ""}
-	listed := false
+	listed := o.elsewhere
 	for _, l := range []struct {
 		role Role
 		list []string
@@ -81,7 +86,7 @@ func newRoles(o Roles) (roles, error) {
 			r.from = Role(role)
 		}
 	}
-	r.all = len(o.Payload) == 0
+	r.all = len(o.Payload) == 0 && !o.limited
 	var err error
 	r.payload, err = parsePatterns(names)
 	return r, err

@@ -42,6 +42,9 @@ type Options struct {
 	// Allow lists the e-mail addresses that may sign in through providers, as ann@example.com or *@example.com. Empty means any.
 	Allow []string
 	Roles Roles
+	// Clusters are the names of those that users sign in to at once; empty where there is one without a name. In returns the service
+	// of each.
+	Clusters []string
 
 	// TrustedProxies are the networks of proxies that are believed who the user is, and where and how they ask; loopback if nil.
 	TrustedProxies []netip.Prefix
@@ -66,14 +69,17 @@ type Service struct {
 	o         Options
 	log       *slog.Logger
 	now       func() time.Time
-	roles     roles
+	roles     roles          // where there is one cluster
+	clusters  []clusterRoles // where there are several
+	cluster   string         // that this is the service of, by In
+	above     *Service       // that In was called of
 	allow     patterns
 	passwords *passwords // nil if there are none
 	providers []*provider
 	sealer    *sealer
 	sessions  *sessions
 	tokens    *tokens
-	ended     notice
+	ended     *notice
 
 	addresses, users, known *limiter
 	scripts                 *limiter // of audit records for those who send their password with each request
@@ -84,7 +90,7 @@ func New(ctx context.Context, o Options) (*Service, error) {
 	if o.Store == nil {
 		return nil, errors.New("signing in needs a store")
 	}
-	s := &Service{o: o, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), now: o.Now, sealer: newSealer()}
+	s := &Service{o: o, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), now: o.Now, sealer: newSealer(), ended: new(notice)}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -99,7 +105,12 @@ func New(ctx context.Context, o Options) (*Service, error) {
 	s.addresses, s.users = newLimiter(addressBurst, addressEvery), newLimiter(userBurst, userEvery)
 	s.known, s.scripts = newLimiter(1, 30*24*time.Hour), newLimiter(1, time.Hour)
 	var err error
-	if s.roles, err = newRoles(o.Roles); err != nil {
+	if len(o.Clusters) > 0 {
+		s.clusters, err = newClusterRoles(o.Roles, o.Clusters)
+	} else {
+		s.roles, err = newRoles(o.Roles)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if s.allow, err = parsePatterns(o.Allow); err != nil {
@@ -182,6 +193,12 @@ func (s *Service) Ended() <-chan struct{} { return s.ended.wait() }
 func (s *Service) Authenticate(r *http.Request) (Grant, error) {
 	g, err := s.identified(r)
 	g.Address = s.address(r).String()
+	if err == nil && g.Role == "" && len(g.Clusters) > 0 { // signed in, and not here
+		return Grant{Address: g.Address}, NoCluster(s.cluster)
+	}
+	if s.cluster == "" {
+		g.Audience.Clusters = strings.Join(g.Clusters, ",")
+	}
 	return g, err
 }
 
@@ -212,7 +229,9 @@ func (s *Service) identified(r *http.Request) (Grant, error) {
 		}
 		return g, err
 	case !s.Configured():
-		return Grant{Method: methodNone, Audience: Everything}, nil
+		g := Grant{Method: methodNone}
+		s.entitleAll(&g, Everything)
+		return g, nil
 	case proxied != nil:
 		return s.granted(*proxied)
 	}
@@ -239,14 +258,17 @@ func (s *Service) grant(i *identity) Grant {
 		}
 		anybody = len(s.allow) == 0 && len(p.Groups) == 0
 	}
-	g.Audience = s.roles.audience(i.names(), anybody)
+	s.entitle(&g, i.names(), anybody)
 	return g
 }
 
 // granted is the grant of an identity that was just established, an error if it is nothing.
 func (s *Service) granted(i identity) (Grant, error) {
 	g := s.grant(&i)
-	if g.Role == "" {
+	switch {
+	case g.Role == "" && len(g.Clusters) > 0:
+		return Grant{}, NoCluster(s.cluster)
+	case g.Role == "":
 		return Grant{}, &Error{Status: http.StatusForbidden, Message: i.User + " may not use this dashboard."}
 	}
 	return g, nil

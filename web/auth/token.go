@@ -176,7 +176,8 @@ func (s *Service) byToken(r *http.Request, secret string) (Grant, error) {
 		s.refused(r, "", methodToken, "API token unknown, expired or revoked")
 		return Grant{}, &Error{Status: http.StatusUnauthorized, Message: "The API token is unknown, expired or revoked."}
 	}
-	g := Grant{User: "token " + token.Name, Method: methodToken, Until: token.ExpiresAt, Audience: Audience{Role: Role(token.Role), Payload: token.Payload}}
+	g := Grant{User: "token " + token.Name, Method: methodToken, Until: token.ExpiresAt}
+	s.entitleAll(&g, Audience{Role: Role(token.Role), Payload: token.Payload})
 	if token.Identity == "" {
 		return g, nil
 	}
@@ -184,24 +185,31 @@ func (s *Service) byToken(r *http.Request, secret string) (Grant, error) {
 	if err != nil {
 		return Grant{}, &Error{Status: http.StatusUnauthorized, Message: "The owner of the API token cannot be decoded: make a new one."}
 	}
-	most := s.ownerAudience(&owner)
-	if most.Role == "" {
+	most := s.ownerGrant(&owner)
+	switch {
+	case most.Role == "" && len(most.Clusters) > 0:
+		return Grant{}, NoCluster(s.cluster)
+	case most.Role == "":
 		return Grant{}, &Error{Status: http.StatusForbidden, Message: "The owner of the API token may not use this dashboard any more."}
 	}
 	g.User = cut(owner.User+" (token "+token.Name+")", maxName)
-	g.Audience = g.Audience.lower(most)
+	g.Audience, g.Clusters = g.lower(most.Audience), most.Clusters
+	if g.everywhere.Covers(most.everywhere) {
+		g.everywhere = most.everywhere
+	}
 	return g, nil
 }
 
-// ownerAudience returns what the owner of a token may still do. A new password takes nothing away, a user who is gone all.
-func (s *Service) ownerAudience(i *identity) Audience {
+// ownerGrant returns what the owner of a token may still do. A new password takes nothing away, a user who is gone all.
+func (s *Service) ownerGrant(i *identity) (g Grant) {
 	if i.Method == methodNone && !s.Configured() {
-		return Everything
+		s.entitleAll(&g, Everything)
+		return g
 	}
 	if i.Method == methodBasic && s.passwords != nil {
 		i.Proof = s.passwords.proofOf(i.User, s.now())
 	}
-	return s.grant(i).Audience
+	return s.grant(i)
 }
 
 // proofOf returns the proof of a user, empty if there is none.

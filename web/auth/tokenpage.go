@@ -35,7 +35,7 @@ func (s *Service) ServeTokens(w http.ResponseWriter, r *http.Request, p Pages) {
 
 func (s *Service) showTokens(w http.ResponseWriter, r *http.Request, p Pages, status int, v TokensPage) {
 	g := FromContext(r.Context())
-	v.Everyone, v.CanMake, v.Payload, v.Now, v.Days = g.Role.Allows(ManageTokens), g.Method != methodToken, g.Payload, s.now(), cmp.Or(v.Days, "90")
+	v.Everyone, v.CanMake, v.Payload, v.Now, v.Days = g.managesTokens(), g.Method != methodToken, g.Payload, s.now(), cmp.Or(v.Days, "90")
 	_, v.SignOut = s.cookieHash(r)
 	for _, role := range []Role{Viewer, Operator, Admin} {
 		if g.Role.Covers(role) {
@@ -51,13 +51,16 @@ func (s *Service) showTokens(w http.ResponseWriter, r *http.Request, p Pages, st
 // visibleTokens are the tokens that the user of a request may see and revoke, newest first.
 func (s *Service) visibleTokens(r *http.Request) []history.Token {
 	var owner *identity
-	if g := FromContext(r.Context()); !g.Role.Allows(ManageTokens) {
+	if g := FromContext(r.Context()); !g.managesTokens() {
 		owner = &identity{Method: g.Method, User: g.User}
 	}
 	list := s.tokens.list(owner)
 	slices.SortFunc(list, func(a, b history.Token) int { return cmp.Compare(b.ID, a.ID) })
 	return list
 }
+
+// managesTokens reports whether a user may see and revoke those of others, which are for all clusters.
+func (g Grant) managesTokens() bool { return g.Role.Allows(ManageTokens) && g.everywhere.Allows(ManageTokens) }
 
 // ServeCreateToken makes a token with at most the rights of the user.
 func (s *Service) ServeCreateToken(w http.ResponseWriter, r *http.Request, p Pages) {

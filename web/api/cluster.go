@@ -1,0 +1,17 @@
+package api
+
+// Cluster is one of several that an Umbel watches.
+type Cluster struct {
+	Name           string   `json:"name"`
+	Path           string   `json:"path"`      // of its pages; its API is below
+	Available      bool     `json:"available"` // false if its history cannot be opened
+	Error          string   `json:"error,omitempty"`
+	Level          string   `json:"level"` // as of Status
+	Sentence       string   `json:"sentence"`
+	Ready          bool     `json:"ready"`
+	Connected      bool     `json:"connected"` // to the broker
+	TasksPerSecond float64  `json:"tasks_per_second"`
+	FailedShare    *float64 `json:"failed_share"` // of tasks that ended in the last ten minutes, null if none did
+	WorkersOnline  int      `json:"workers_online"`
+	Backlog        *int64   `json:"backlog"` // messages that wait in queues, null if it is not known
+}
