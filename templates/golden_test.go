@@ -42,6 +42,7 @@ func page(t *testing.T, s scene) string {
 	t.Helper()
 	c := s.layout
 	c.URLs = urls()
+	c.Above, c.Cluster = s.layout.Above, s.layout.Cluster
 	return render(t, s.view.Page(c))
 }
 

@@ -94,6 +94,7 @@ func scenes() map[string]scene {
 	maps.Copy(all, compareScenes())
 	maps.Copy(all, diagramScenes())
 	maps.Copy(all, signInScenes())
+	maps.Copy(all, clusterScenes())
 	return all
 }
 

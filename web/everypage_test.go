@@ -100,7 +100,7 @@ var noPages = []string{
 // pattern, and the test fails if there is another.
 func everyPage(t *testing.T) (pages []visitedPage) {
 	t.Helper()
-	all := []visited{failingPages(t), signInPages(t), forbiddenPages(t), pastPages(t), firingPages(t)}
+	all := []visited{failingPages(t), signInPages(t), forbiddenPages(t), pastPages(t), firingPages(t), clusterPages(t)}
 	full := fullPages(t)
 	for _, route := range newGuarded(t, "").Registered() {
 		if route.Method != http.MethodGet || strings.HasPrefix(route.Pattern, "/api/") || slices.Contains(noPages, route.Pattern) {

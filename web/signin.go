@@ -74,6 +74,9 @@ func (p *signInPages) Back(target string) string { return p.h.back(target) }
 func (p *common) user(r *http.Request) templates.User {
 	g := auth.FromContext(r.Context())
 	u := templates.User{Name: g.User, Role: string(g.Role), Payload: g.Payload}
+	if p.overall != nil {
+		u.Role = "by cluster"
+	}
 	if p.signedIn != nil && p.signedIn.service.Configured() {
 		u.Tokens, u.SignOut = true, p.signedIn.service.HasSession(r)
 	}

@@ -25,7 +25,7 @@ import (
 // Cluster is one of several.
 type Cluster struct {
 	Name    string
-	Options Options // without Prefix, DataDir, Auth, SignIn and Member
+	Options Options // without what counts for all, Auth and Member
 }
 
 // ClustersDir is where the histories of several clusters are, below the data directory, each in a directory of its name.
@@ -114,6 +114,7 @@ func (c *Clusters) newMember(o Options, one Cluster, names []string) (*member, e
 		m.o.DataDir = filepath.Join(o.DataDir, ClustersDir, one.Name)
 	}
 	m.o.Auth, m.o.SignIn, m.o.Logger = nil, nil, m.log
+	m.o.Hosts, m.o.Origins, m.o.OpenMetrics = o.Hosts, o.Origins, o.OpenMetrics
 	if c.signIn != nil {
 		m.o.Auth = c.signIn.In(one.Name)
 	}

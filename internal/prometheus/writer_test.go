@@ -198,3 +198,53 @@ func TestNegotiate(t *testing.T) {
 		t.Errorf("format of %q = %v", accept, f)
 	}
 }
+
+func TestMergerWritesEachFamilyOnce(t *testing.T) {
+	t.Parallel()
+	for _, f := range []prometheus.Format{prometheus.Text, prometheus.OpenMetrics, prometheus.Protobuf} {
+		h := prometheus.NewHistogram([]float64{1}, true)
+		h.Observe(0.5)
+		var out bytes.Buffer
+		w := prometheus.NewMerger(&out, f)
+		for _, cluster := range []string{"a", "b"} {
+			w.Label("cluster", cluster)
+			w.Family(prometheus.Counter, "x_total", "X.")
+			w.Add(1, "task", "t")
+			w.Created(at, "task", "t")
+			w.Family(prometheus.HistogramKind, "y_seconds", "Y.")
+			w.Histogram(h)
+		}
+		w.Label("", "")
+		w.Family(prometheus.Gauge, "z", "Z.")
+		w.Add(1)
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if f == prometheus.OpenMetrics {
+			for _, line := range []string{
+				`x_total{cluster="a",task="t"} 1.0`, `x_total{cluster="b",task="t"} 1.0`, `x_created{cluster="b",task="t"} 1.79526240025e+09`,
+				`y_seconds_bucket{cluster="a",le="1.0"} 1.0`, "z 1.0", "# EOF",
+			} {
+				if strings.Count(out.String(), line+"\n") != 1 {
+					t.Errorf("OpenMetrics has not one line %s:\n%s", line, out.String())
+				}
+			}
+			if n := strings.Count(out.String(), "# TYPE x "); n != 1 {
+				t.Errorf("the family x is written %d times", n)
+			}
+			continue
+		}
+		rapid.Check(t, func(rt *rapid.T) {
+			all := decode(rt, f, bytes.NewReader(out.Bytes()))
+			for name, want := range map[string]int{"x_total": 2, "x_created": 2, "y_seconds": 2, "z": 1} {
+				metrics := all[name].GetMetric()
+				if len(metrics) != want {
+					rt.Fatalf("%v: %s has %d samples, want %d", f, name, len(metrics), want)
+				}
+				if want == 2 && metrics[1].GetLabel()[0].GetValue() != "b" {
+					rt.Fatalf("%v: the second sample of %s is %v, want that of b", f, name, metrics[1])
+				}
+			}
+		})
+	}
+}

@@ -77,8 +77,8 @@ func (s *Service) addProviders() error {
 		if s.provider(p.Name) != nil {
 			return fmt.Errorf("two providers to sign in with are called %s", p.Name)
 		}
-		open := len(s.allow) == 0 && len(p.Groups) == 0 && !s.roles.explicit
-		if open && !slices.ContainsFunc(s.roles.lists, func(l roleList) bool { return len(l.patterns) > 0 }) {
+		open := len(s.allow) == 0 && len(p.Groups) == 0 && s.o.Roles.Default == ""
+		if r := s.o.Roles; open && len(r.Admin)+len(r.Operator)+len(r.Viewer) == 0 {
 			return fmt.Errorf("anybody with an account at %s could sign in: list addresses, groups or roles, or set the default role", p.Label)
 		}
 		s.providers = append(s.providers, p)

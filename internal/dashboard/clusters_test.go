@@ -1,0 +1,367 @@
+package dashboard_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/coder/websocket"
+
+	"github.com/umbelhq/umbel/internal/dashboard"
+	"github.com/umbelhq/umbel/internal/livetest"
+	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/web/auth"
+)
+
+// several are two clusters, served.
+type several struct {
+	*testing.T
+	url     string
+	brokers map[string]*inproc.Broker
+}
+
+// newSeveral serves the clusters shop and billing as o says.
+func newSeveral(t *testing.T, o dashboard.Options) *several {
+	t.Helper()
+	s := &several{T: t, brokers: map[string]*inproc.Broker{}}
+	var list []dashboard.Cluster
+	for _, name := range []string{"shop", "billing"} {
+		s.brokers[name] = inproc.New(inproc.Options{})
+		list = append(list, dashboard.Cluster{Name: name, Options: dashboard.Options{Broker: s.brokers[name]}})
+	}
+	u, err := dashboard.NewClusters(o, list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(u)
+	s.url = server.URL + strings.TrimSuffix(o.Prefix, "/")
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- u.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		server.Close()
+		if err := u.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	})
+	s.until("ready", func() bool {
+		status, _ := s.send(http.MethodGet, "/readyz", "", "")
+		return status == http.StatusOK
+	})
+	return s
+}
+
+func (s *several) until(what string, is func() bool) {
+	s.Helper()
+	deadline := time.After(time.Minute)
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for !is() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			s.Fatalf("not %s after a minute", what)
+		}
+	}
+}
+
+// send sends a request as a user, or with a token, and returns status and body.
+func (s *several) send(method, path, as, body string) (int, string) {
+	s.Helper()
+	r, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
+	if err != nil {
+		s.Fatal(err)
+	}
+	s.identify(r.Header, as)
+	r.Header.Set("Accept", "application/json, text/event-stream")
+	if r.Header.Set("Content-Type", "application/json"); strings.Contains(body, "=") {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	res, err := client.Do(r)
+	if err != nil {
+		s.Fatal(err)
+	}
+	defer res.Body.Close() //nolint:errcheck // only read
+	text, err := io.ReadAll(res.Body)
+	if err != nil {
+		s.Fatal(err)
+	}
+	return res.StatusCode, string(text)
+}
+
+func (s *several) identify(h http.Header, as string) {
+	switch {
+	case strings.HasPrefix(as, "umbel_"):
+		h.Set("Authorization", "Bearer "+as)
+	case as != "":
+		r := http.Request{Header: h}
+		r.SetBasicAuth(as, "pw-"+as)
+	}
+}
+
+// socket opens one, and returns the status and what it shows first.
+func (s *several) socket(path, as string) (int, string) {
+	s.Helper()
+	h := http.Header{}
+	s.identify(h, as)
+	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
+	defer cancel()
+	conn, res, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(s.url, "http")+path, &websocket.DialOptions{HTTPHeader: h})
+	if err != nil {
+		if res == nil {
+			s.Fatal(err)
+		}
+		return res.StatusCode, ""
+	}
+	defer conn.CloseNow() //nolint:errcheck // it is done
+	conn.SetReadLimit(16 << 20)
+	var r livetest.Reader
+	for {
+		m, _, err := r.Read(ctx, conn)
+		if err != nil {
+			s.Fatal(err)
+		}
+		if m.Frame {
+			return res.StatusCode, fmt.Sprint(m)
+		}
+	}
+}
+
+// signedIn are users of whom ann is admin of both clusters, cas operator of shop, and bob viewer of billing.
+func signedIn() *auth.Options {
+	return &auth.Options{
+		Users: []string{"ann:pw-ann", "bob:pw-bob", "cas:pw-cas", "dan:pw-dan"},
+		Roles: auth.Roles{Admin: []string{"ann"}, Operator: []string{"shop:cas"}, Viewer: []string{"billing:bob"}, Default: auth.NoRole},
+	}
+}
+
+const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
+
+func TestNobodyReachesAClusterWithoutARole(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, dashboard.Options{SignIn: signedIn(), Prefix: "/ops"})
+	token := func(as, cluster, role string) string {
+		_, page := s.send(http.MethodPost, "/clusters/"+cluster+"/tokens", as, url.Values{"name": {"t"}, "role": {role}, "days": {"1"}, "payload": {"on"}}.Encode())
+		secret := regexp.MustCompile(`umbel_[a-z2-7]{30,}`).FindString(page)
+		if secret == "" {
+			t.Fatalf("%s got no token: %s", as, page)
+		}
+		return secret
+	}
+	roles := map[string]map[string]auth.Role{
+		"ann": {"shop": auth.Admin, "billing": auth.Admin}, "cas": {"shop": auth.Operator}, "bob": {"billing": auth.Viewer}, "dan": {},
+		token("cas", "shop", "operator"): {"shop": auth.Operator}, token("bob", "billing", "viewer"): {"billing": auth.Viewer},
+	}
+	requests := []struct {
+		method, path, body string
+		least              auth.Role
+	}{
+		{http.MethodGet, "/", "", auth.Viewer},
+		{http.MethodGet, "/tasks", "", auth.Viewer},
+		{http.MethodGet, "/settings", "", auth.Viewer},
+		{http.MethodGet, "/api/v1/tasks", "", auth.Viewer},
+		{http.MethodGet, "/api/v1/openapi.json", "", auth.Viewer},
+		{http.MethodGet, "/api/tasks", "", auth.Viewer},
+		{http.MethodGet, "/metrics", "", auth.Viewer},
+		{http.MethodPost, "/mcp", ping, auth.Viewer},
+		{http.MethodPost, "/api/v1/marks", `{"text":"v1"}`, auth.Operator},
+		{http.MethodPost, "/views", "name=x&q=", auth.Operator},
+		{http.MethodGet, "/outbox/audit", "", auth.Admin},
+	}
+	for user, in := range roles {
+		for _, cluster := range []string{"shop", "billing"} {
+			role := in[cluster]
+			for _, r := range requests {
+				status, body := s.send(r.method, "/clusters/"+cluster+r.path, user, r.body)
+				switch {
+				case role == "" && (status != http.StatusNotFound && user != "dan" || status < 400 || strings.Contains(body, "memory://")):
+					t.Errorf("%s without a role in %s: %s %s = %d", user, cluster, r.method, r.path, status)
+				case role != "" && role.Covers(r.least) == (status >= 400):
+					t.Errorf("%s, %s in %s: %s %s = %d %.200s", user, role, cluster, r.method, r.path, status, body)
+				case role != "" && !role.Covers(r.least) && status != http.StatusForbidden:
+					t.Errorf("%s, %s in %s: %s %s = %d, want 403", user, role, cluster, r.method, r.path, status)
+				}
+			}
+			if status, _ := s.socket("/clusters/"+cluster+"/ws?topic=%2Ftasks", user); (status == http.StatusSwitchingProtocols) != (role != "") {
+				t.Errorf("%s in %s: a socket opens with %d", user, cluster, status)
+			}
+		}
+		for _, path := range []string{"/", "/api/v1/clusters", "/metrics"} {
+			status, body := s.send(http.MethodGet, path, user, "")
+			for _, cluster := range []string{"shop", "billing"} {
+				if seen := strings.Contains(body, cluster); seen != (in[cluster] != "") {
+					t.Errorf("%s: %s shows %s: %v (%d)", user, path, cluster, seen, status)
+				}
+			}
+		}
+		if len(in) == 0 {
+			continue
+		}
+		_, frame := s.socket("/ws?topic=%2F", user)
+		if shop := strings.Contains(frame, "clusters/shop"); frame == "" || shop != (in["shop"] != "") {
+			t.Errorf("%s: the overview's socket shows shop: %v", user, shop)
+		}
+	}
+	for _, path := range []string{"/", "/api/v1/clusters", "/metrics", "/clusters/shop/tasks", "/clusters/none/tasks", "/tokens"} {
+		if status, body := s.send(http.MethodGet, path, "", ""); status != http.StatusSeeOther && status != http.StatusUnauthorized || strings.Contains(body, "memory://") {
+			t.Errorf("nobody: %s = %d", path, status)
+		}
+	}
+}
+
+// Tokens are those of all clusters, so who manages one cluster only does not see or revoke those of others.
+func TestAdminsOfOneClusterManageTheirOwnTokens(t *testing.T) {
+	t.Parallel()
+	o := signedIn()
+	o.Roles.Admin = append(o.Roles.Admin, "shop:dan")
+	s := newSeveral(t, dashboard.Options{SignIn: o})
+	s.send(http.MethodPost, "/tokens", "ann", "name=of-ann&role=admin&days=1")
+	for user, want := range map[string]bool{"ann": true, "dan": false} {
+		for _, path := range []string{"/tokens", "/clusters/shop/tokens"} {
+			if _, page := s.send(http.MethodGet, path, user, ""); strings.Contains(page, "of-ann") != want {
+				t.Errorf("%s on %s sees the token of ann: %v, want %v", user, path, !want, want)
+			}
+		}
+	}
+	if status, _ := s.send(http.MethodPost, "/clusters/shop/tokens/revoke", "dan", "id=1"); status != http.StatusNotFound {
+		t.Errorf("dan revoked the token of ann: %d", status)
+	}
+}
+
+func TestOneSessionIsForAllClusters(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, dashboard.Options{SignIn: signedIn(), Prefix: "/ops"})
+	jar, _ := cookiejar.New(nil)
+	browser := &http.Client{Jar: jar}
+	end := func(res *http.Response, err error) string {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = res.Body.Close()
+		return res.Request.URL.RequestURI()
+	}
+	get := func(path string) string {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
+		return end(browser.Do(r))
+	}
+	post := func(path string, form url.Values) string {
+		r, _ := http.NewRequestWithContext(t.Context(), http.MethodPost, s.url+path, strings.NewReader(form.Encode()))
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		return end(browser.Do(r))
+	}
+	const next = "/ops/clusters/shop/tasks"
+	if at := get("/clusters/shop/tasks"); at != "/ops/clusters/shop/login?next="+url.QueryEscape(next) {
+		t.Errorf("nobody is led to %s", at)
+	}
+	if at := post("/clusters/shop/login", url.Values{"user": {"ann"}, "password": {"pw-ann"}, "next": {next}}); at != next {
+		t.Errorf("after signing in, at %s", at)
+	}
+	for _, path := range []string{"/clusters/billing/tasks", "/", "/tokens"} {
+		if at := get(path); at != "/ops"+path {
+			t.Errorf("%s leads to %s", path, at)
+		}
+	}
+	post("/clusters/billing/logout", nil)
+	if at := get("/clusters/shop/"); !strings.Contains(at, "/login") {
+		t.Errorf("after signing out, at %s", at)
+	}
+}
+
+// listed is what the API says of each cluster.
+func (s *several) listed() map[string]map[string]any {
+	s.Helper()
+	_, body := s.send(http.MethodGet, "/api/v1/clusters", "", "")
+	var list struct{ Items []map[string]any }
+	if err := json.Unmarshal([]byte(body), &list); err != nil {
+		s.Fatal(err)
+	}
+	all := map[string]map[string]any{}
+	for _, i := range list.Items {
+		name, _ := i["name"].(string)
+		all[name] = i
+	}
+	return all
+}
+
+func TestOutageOfABrokerTouchesNoOtherCluster(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, dashboard.Options{})
+	s.until("connected", func() bool { l := s.listed(); return l["shop"]["connected"] == true && l["billing"]["connected"] == true })
+	s.brokers["shop"].Refuse(errors.New("down"))
+	s.brokers["shop"].Fail(errors.New("down"))
+	s.until("lost", func() bool { return s.listed()["shop"]["connected"] == false })
+	if billing := s.listed()["billing"]; billing["connected"] != true || billing["available"] != true {
+		t.Errorf("billing is %v", billing)
+	}
+}
+
+func TestDamageOfAHistoryTouchesNoOtherCluster(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	shop := filepath.Join(dir, dashboard.ClustersDir, "shop")
+	if err := os.MkdirAll(filepath.Dir(shop), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(shop, nil, 0o600); err != nil { // where its directory should be
+		t.Fatal(err)
+	}
+	s := newSeveral(t, dashboard.Options{DataDir: dir})
+	if l := s.listed(); l["shop"]["available"] != false || l["shop"]["error"] == nil || l["billing"]["available"] != true {
+		t.Errorf("clusters: %v, want shop to be unavailable", l)
+	}
+	for path, want := range map[string]int{"/clusters/shop/tasks": 503, "/clusters/billing/tasks": 200, "/": 200, "/metrics": 200, "/readyz": 200} {
+		status, body := s.send(http.MethodGet, path, "", "")
+		if status != want || path == "/metrics" && !strings.Contains(body, `umbel_cluster_available{cluster="shop"} 0.0`) {
+			t.Errorf("%s = %d, want %d: %.500s", path, status, want, body)
+		}
+	}
+	if err := os.Remove(shop); err != nil {
+		t.Fatal(err)
+	}
+	s.until("available", func() bool { return s.listed()["shop"]["available"] == true })
+	if _, err := os.Stat(filepath.Join(shop, "history.db")); err != nil {
+		t.Errorf("shop has no history of its own: %v", err)
+	}
+}
+
+func TestClustersBehindAProxyThatStripsThePrefix(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, dashboard.Options{Prefix: "/ops"})
+	s.url = strings.TrimSuffix(s.url, "/ops")
+	for path, want := range map[string]string{"/clusters/shop/tasks": `href="/ops/clusters/shop/queues"`, "/": `href="/ops/clusters/shop/"`} {
+		if status, body := s.send(http.MethodGet, path, "", ""); status != http.StatusOK || !strings.Contains(body, want) {
+			t.Errorf("%s = %d without %s", path, status, want)
+		}
+	}
+}
+
+func TestSwitcherLeadsToTheSamePage(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, dashboard.Options{Prefix: "/ops"})
+	for path, want := range map[string]string{
+		"/tasks?q=state%3Afailure": "/tasks?q=state%3Afailure", "/workers": "/workers", "/tasks/x": "/", "/": "/", "/failures?show=all": "/failures?show=all",
+	} {
+		_, page := s.send(http.MethodGet, "/clusters/shop"+path, "", "")
+		if link := `href="/ops/clusters/billing` + want + `"`; !strings.Contains(page, link) {
+			t.Errorf("%s has no %s", path, link)
+		}
+	}
+}
