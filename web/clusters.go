@@ -186,7 +186,9 @@ func (c *Clusters) unavailable(w http.ResponseWriter, r *http.Request, name, why
 }
 
 // visible returns the clusters that those may see who make a request.
-func (c *Clusters) visible(ctx context.Context) []Cluster { return c.among(auth.FromContext(ctx).Clusters) }
+func (c *Clusters) visible(ctx context.Context) []Cluster {
+	return c.among(auth.FromContext(ctx).Clusters)
+}
 
 func (c *Clusters) among(names []string) []Cluster {
 	return slices.DeleteFunc(slices.Clone(c.o.Clusters), func(one Cluster) bool { return !slices.Contains(names, one.Name) })
@@ -430,4 +432,3 @@ func anywhere(path string) string {
 	u.RawQuery = q.Encode()
 	return u.String()
 }
-

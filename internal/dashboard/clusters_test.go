@@ -304,7 +304,10 @@ func (s *several) listed() map[string]map[string]any {
 func TestOutageOfABrokerTouchesNoOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newSeveral(t, dashboard.Options{})
-	s.until("connected", func() bool { l := s.listed(); return l["shop"]["connected"] == true && l["billing"]["connected"] == true })
+	s.until("connected", func() bool {
+		l := s.listed()
+		return l["shop"]["connected"] == true && l["billing"]["connected"] == true
+	})
 	s.brokers["shop"].Refuse(errors.New("down"))
 	s.brokers["shop"].Fail(errors.New("down"))
 	s.until("lost", func() bool { return s.listed()["shop"]["connected"] == false })
