@@ -29,12 +29,13 @@ export function attach(input, prefix) {
     list.children[active].scrollIntoView({ block: "nearest" });
   }
 
-  // An option that was chosen stays so if a later answer has it too.
+  // An option that was chosen stays so if a later answer has it too. Equal options stay, since one may be being clicked.
   function show(items) {
     const chosen = offers[active]?.text;
+    const equal = items.length === offers.length && items.every(({ text }, i) => text === offers[i].text);
     offers = items;
     active = items.findIndex(({ text }) => text === chosen);
-    list.replaceChildren(...items.map(({ text, help }, i) => {
+    if (!equal) list.replaceChildren(...items.map(({ text, help }, i) => {
       const option = document.createElement("li");
       option.id = `${list.id}-${i}`;
       option.role = "option";
