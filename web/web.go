@@ -129,7 +129,7 @@ type Handler struct {
 	changes *changes
 	bodies  *bodies
 	metrics *metricsHandler // nil of a trace
-	routed  chi.Routes // what root leads to
+	routed  chi.Routes      // what root leads to
 	root    http.Handler
 }
 
@@ -190,7 +190,7 @@ func New(o Options) (*Handler, error) {
 		shown.remember = func(topic, name string, s live.Snapshot) { hub.Remember(a, topic, name, s) }
 	}
 	nobody := &common{urls: p.any().urls, bare: true, now: o.Now, log: o.Logger}
-	h := &Handler{auth: o.Auth, nobody: nobody, prefix: prefix, cookies: prefix,  hub: hub, pages: p, changes: changes, bodies: newBodies()}
+	h := &Handler{auth: o.Auth, nobody: nobody, prefix: prefix, cookies: prefix, hub: hub, pages: p, changes: changes, bodies: newBodies()}
 	if o.Member != nil {
 		h.cookies = o.Member.Above
 	}

@@ -60,7 +60,9 @@ func (s *Service) visibleTokens(r *http.Request) []history.Token {
 }
 
 // managesTokens reports whether a user may see and revoke those of others, which are for all clusters.
-func (g Grant) managesTokens() bool { return g.Role.Allows(ManageTokens) && g.everywhere.Allows(ManageTokens) }
+func (g Grant) managesTokens() bool {
+	return g.Role.Allows(ManageTokens) && g.everywhere.Allows(ManageTokens)
+}
 
 // ServeCreateToken makes a token with at most the rights of the user.
 func (s *Service) ServeCreateToken(w http.ResponseWriter, r *http.Request, p Pages) {
