@@ -1,6 +1,7 @@
 package templates
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/umbelhq/umbel/monitor/command/relay"
@@ -167,16 +168,11 @@ func (l Layout) searchHint() string {
 
 // tabTitle tells tabs of several dashboards apart.
 func (l Layout) tabTitle() string {
-	title := l.Title
 	if l.Bare {
-		return title
+		return l.Title
 	}
-	for _, of := range []string{l.Cluster, l.URLs.Title} {
-		if of != "" {
-			title += " · " + of
-		}
-	}
-	return title
+	parts := []string{l.Title, l.Cluster, l.URLs.Title}
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), " · ")
 }
 
 // unseen says why what a task carries is not shown: why, unless it is hidden.

@@ -121,7 +121,7 @@ func (h *Handler) deny(all audiences) func(w http.ResponseWriter, r *http.Reques
 		case refuse != nil:
 			refuse(w, r, why)
 		case why.Status == http.StatusUnauthorized && signIn != "":
-			http.Redirect(w, r, signIn, http.StatusSeeOther)
+			http.Redirect(w, r, signIn, http.StatusSeeOther) //nolint:gosec // a path of this server
 		default:
 			h.shownTo(r, all).problem(w, r, why.Status, templates.Problem{Title: http.StatusText(why.Status), Message: why.Message})
 		}

@@ -47,7 +47,7 @@ type clustersFlags struct {
 func (f *clustersFlags) several() bool { return len(f.Clusters) > 0 || f.ClustersFile != "" }
 
 // clusterName is what a cluster can be called: it is part of addresses, directories and lists of users.
-var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`) //nolint:gochecknoglobals // a constant
+var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
 
 // clusters returns the clusters. Its error is one sentence.
 func (f *clustersFlags) clusters() (list []dashboard.Cluster, err error) {

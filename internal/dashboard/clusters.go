@@ -202,7 +202,7 @@ func (m *member) take(why error) *Dashboard {
 }
 
 func (m *member) close() error {
-	if d := m.take(errors.New("Umbel stops")); d != nil {
+	if d := m.take(errors.New("stopped")); d != nil {
 		return d.Close()
 	}
 	return nil
@@ -234,7 +234,7 @@ func (m *member) run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		}
-		if err := m.open(); err != nil {
+		if err := m.open(); err != nil { //nolint:contextcheck // a history that is being opened is opened to the end
 			m.log.Error("cluster is unavailable", "error", err)
 		}
 	}

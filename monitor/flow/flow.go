@@ -106,9 +106,9 @@ func (e *Ends) Share() *float64 {
 	return new(e.share())
 }
 
-func (e Ends) all() int64 { return e.Succeeded + e.Failed }
+func (e *Ends) all() int64 { return e.Succeeded + e.Failed }
 
-func (e Ends) share() float64 { return float64(e.Failed) / float64(max(1, e.all())) }
+func (e *Ends) share() float64 { return float64(e.Failed) / float64(max(1, e.all())) }
 
 // Verdict is what was concluded.
 type Verdict struct {
