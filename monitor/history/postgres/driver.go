@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -95,17 +94,10 @@ func (r *rows) Next(dest []driver.Value) error {
 	return nil
 }
 
-// numberedQueries has the statements that numbered has changed.
-var numberedQueries sync.Map //nolint:gochecknoglobals // a cache of a pure function
-
 // numbered returns a statement with $1 for the first ?, and so on, and for each ?1.
 func numbered(query string, args int) string {
 	if args == 0 || strings.IndexByte(query, '?') < 0 {
 		return query
-	}
-	if done, ok := numberedQueries.Load(query); ok {
-		text, _ := done.(string)
-		return text
 	}
 	var b strings.Builder
 	n := 0
@@ -121,7 +113,6 @@ func numbered(query string, args int) string {
 		n++
 		b.WriteString(strconv.Itoa(n))
 	}
-	numberedQueries.Store(query, b.String())
 	return b.String()
 }
 

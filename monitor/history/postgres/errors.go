@@ -9,7 +9,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
-	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 var (
@@ -96,14 +96,7 @@ func hintOf(code string) string {
 }
 
 // annotate says what *err prevented, what it means and what to do about it, unless it is nil or one that callers check for.
-func annotate(err *error, format string, args ...any) {
-	for _, known := range []error{nil, history.ErrNotFound, history.ErrTooManyViews, history.ErrKeyReused} {
-		if errors.Is(*err, known) {
-			return
-		}
-	}
-	*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), explain(*err))
-}
+func annotate(err *error, format string, args ...any) { tables.Annotate(err, explain, format, args...) }
 
 // noteWrite stores the result of a write for Health.
 func (d *DB) noteWrite(err error) {

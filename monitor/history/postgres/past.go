@@ -28,7 +28,7 @@ func (d *DB) ChangedBetween(ctx context.Context, from, to int64, limit int, f fu
 	const changed = ` FROM tasks WHERE last_receipt > ? AND last_receipt <= ? LIMIT ?`
 	n, err := tables.Number[int](ctx, d.read, `SELECT count(*) FROM (SELECT 1`+changed+`) AS found`, from, to, limit+1)
 	if err != nil || n > limit {
-		return n > limit, wrap("read past", err)
+		return n > limit, tables.Wrap("read past", err)
 	}
 	return d.eachUpTo(ctx, `SELECT id, body`+changed, limit, f, from, to, limit)
 }

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -77,12 +78,7 @@ const connectTimeout = 5 * time.Second
 
 // IsURL reports whether a location of a history is one of PostgreSQL.
 func IsURL(location string) bool {
-	for _, scheme := range []string{"postgres://", "postgresql://"} {
-		if len(location) >= len(scheme) && location[:len(scheme)] == scheme {
-			return true
-		}
-	}
-	return false
+	return strings.HasPrefix(location, "postgres://") || strings.HasPrefix(location, "postgresql://")
 }
 
 // Open opens the history in a database and migrates its schema. The error wraps history.ErrLocked if another process writes to

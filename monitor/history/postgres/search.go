@@ -139,14 +139,7 @@ func (s *search) make(found []candidate, on *state.Position) history.TaskPage {
 // next decodes up to want tasks after a position for which the condition holds. It returns the position of the last one, or of
 // the last row looked at, nil if there are no more.
 func (s *search) next(ctx context.Context, after *state.Position, want int) (batch []candidate, last *state.Position, err error) {
-	from, args := `tasks`, []any(nil)
-	all := []where.Condition{s.matching}
-	if after != nil {
-		all = append(all, s.o.after(*after))
-	}
-	if s.o.column != "" {
-		all = append(all, where.Exactly(s.o.column+" IS NOT NULL"))
-	}
+	all := append(s.listed(after), s.matching)
 	if s.slow {
 		end, more, err := s.window(ctx, after)
 		if err != nil || end == nil {
@@ -159,8 +152,8 @@ func (s *search) next(ctx context.Context, after *state.Position, want int) (bat
 	}
 	is := where.And(all...)
 	read := 0
-	err = tables.EachRow(ctx, s.q, `SELECT id, body, call, dup, `+s.o.value()+`, clock, micros, origin FROM `+from+` WHERE `+is.SQL+s.o.by()+` LIMIT ?`,
-		append(append(args, is.Args...), want), func(rows *sql.Rows) error {
+	err = tables.EachRow(ctx, s.q, `SELECT id, body, call, dup, `+s.o.value()+`, clock, micros, origin FROM tasks WHERE `+is.SQL+s.o.by()+` LIMIT ?`,
+		append(slices.Clone(is.Args), want), func(rows *sql.Rows) error {
 			var c candidate
 			var body, call sql.RawBytes
 			var dup state.Duplicates
@@ -182,11 +175,11 @@ func (s *search) next(ctx context.Context, after *state.Position, want int) (bat
 	if read == want {
 		last = &batch[read-1].Position
 	}
-	return batch, last, wrap("read tasks", err)
+	return batch, last, tables.Wrap("read tasks", err)
 }
 
-// window returns the position of the last of the next rows that are looked at, nil if there are none, and whether there are more.
-func (s *search) window(ctx context.Context, after *state.Position) (end *state.Position, more bool, err error) {
+// listed selects what the list has after a position.
+func (s *search) listed(after *state.Position) []where.Condition {
 	all := []where.Condition{where.Always()}
 	if after != nil {
 		all = append(all, s.o.after(*after))
@@ -194,7 +187,12 @@ func (s *search) window(ctx context.Context, after *state.Position) (end *state.
 	if s.o.column != "" {
 		all = append(all, where.Exactly(s.o.column+" IS NOT NULL"))
 	}
-	is := where.And(all...)
+	return all
+}
+
+// window returns the position of the last of the next rows that are looked at, nil if there are none, and whether there are more.
+func (s *search) window(ctx context.Context, after *state.Position) (end *state.Position, more bool, err error) {
+	is := where.And(s.listed(after)...)
 	n := 0
 	err = tables.EachRow(ctx, s.q, `SELECT id, `+s.o.value()+`, clock, micros, origin FROM tasks WHERE `+is.SQL+s.o.by()+` LIMIT ?`,
 		append(slices.Clone(is.Args), s.limits.window), func(rows *sql.Rows) error {

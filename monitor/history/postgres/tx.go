@@ -4,7 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -130,12 +129,4 @@ func (d *DB) snapshot(ctx context.Context, f func(q tables.Reader) error) error 
 	}
 	defer begun.Rollback() //nolint:errcheck // nothing was written
 	return f(begun)
-}
-
-// wrap says what an error, if it is one, prevented.
-func wrap(what string, err error) error {
-	if err == nil {
-		return nil
-	}
-	return fmt.Errorf("%s: %w", what, err)
 }

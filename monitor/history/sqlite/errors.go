@@ -10,7 +10,7 @@ import (
 	"modernc.org/sqlite"
 	sqlite3 "modernc.org/sqlite/lib"
 
-	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
 var (
@@ -73,14 +73,7 @@ func explain(err error) error {
 }
 
 // annotate says what *err prevented, what it means and what to do about it, unless it is nil or one that callers check for.
-func annotate(err *error, format string, args ...any) {
-	for _, known := range []error{nil, history.ErrNotFound, history.ErrTooManyViews, history.ErrKeyReused} {
-		if errors.Is(*err, known) {
-			return
-		}
-	}
-	*err = fmt.Errorf("%s: %w", fmt.Sprintf(format, args...), explain(*err))
-}
+func annotate(err *error, format string, args ...any) { tables.Annotate(err, explain, format, args...) }
 
 // checkFile returns an error if the file was removed or replaced since it was opened.
 func (d *DB) checkFile() error {

@@ -30,7 +30,7 @@ const hadName = "task IN (SELECT task FROM former_names WHERE name IN (SELECT va
 // hasFormerNames reports whether some task had one of the names before it was replaced.
 func (c *compiler) hasFormerNames(ctx context.Context, names []int64) (bool, error) {
 	found, err := tables.List[int64](ctx, c.q, "SELECT task FROM former_names WHERE name IN (SELECT value FROM json_each(?)) LIMIT 1", jsonArray(names))
-	return len(found) > 0, wrap("look for former names", err)
+	return len(found) > 0, tables.Wrap("look for former names", err)
 }
 
 // symbolsCondition selects tasks with one of the symbols in a field; if that is the name, also as a former name.
@@ -71,5 +71,5 @@ func (c *compiler) formerSources(ctx context.Context, names []int64, states []sy
 // formerSymbols returns the names that tasks had before they were replaced.
 func (c *compiler) formerSymbols(ctx context.Context) ([]symbol, error) {
 	names, err := symbolsOf(ctx, c.q, `SELECT symbol, text FROM symbols WHERE symbol IN (SELECT DISTINCT name FROM former_names) LIMIT ?`, maxSymbols)
-	return names, wrap("list former names", err)
+	return names, tables.Wrap("list former names", err)
 }

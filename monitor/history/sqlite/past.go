@@ -53,7 +53,7 @@ func (d *DB) ChangedBetween(ctx context.Context, from, to int64, limit int, f fu
 	const changed = `SELECT task FROM tasks INDEXED BY tasks_by_receipt WHERE final IN (0, 1, 2) AND ` + lastReceipt + ` > ? AND ` + lastReceipt + ` <= ? LIMIT ?`
 	n, err := tables.Number[int](ctx, d.read, `SELECT count(*) FROM (`+changed+`)`, from, to, limit+1)
 	if err != nil || n > limit {
-		return n > limit, wrap("read past", err)
+		return n > limit, tables.Wrap("read past", err)
 	}
 	return d.eachTask(ctx, changed, limit, f, from, to, limit)
 }

@@ -75,7 +75,7 @@ func (d *DB) Recover(ctx context.Context, path string, progress func(Recovered))
 	if e := from.Close(); err == nil {
 		err = e
 	}
-	return s.done, wrap("repair "+path, err)
+	return s.done, tables.Wrap("repair "+path, err)
 }
 
 // MarkRepaired renames a damaged file, so that DamagedFiles does not return it anymore.

@@ -244,7 +244,7 @@ func (s *search) load(ctx context.Context, rows []row) ([]candidate, error) {
 		return nil
 	})
 	slices.SortFunc(batch, func(a, b candidate) int { return s.o.comparePositions(a.Position, b.Position) })
-	return batch, wrap("read tasks", err)
+	return batch, tables.Wrap("read tasks", err)
 }
 
 // count returns how many tasks match, up to the limit.

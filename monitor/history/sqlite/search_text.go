@@ -107,7 +107,7 @@ func (c *compiler) takeSample(ctx context.Context) error {
 		}
 		return nil
 	})
-	return wrap("sample texts", err)
+	return tables.Wrap("sample texts", err)
 }
 
 // textMatch is what trigrams can tell of a text: of each part of it one alternative, of which all are there.

@@ -134,7 +134,7 @@ func (c *compiler) exactSymbols(ctx context.Context, values []query.Value) ([]in
 	}
 	places := strings.TrimSuffix(strings.Repeat("?,", len(texts)), ",")
 	found, err := tables.List[int64](ctx, c.q, "SELECT symbol FROM symbols WHERE text IN ("+places+")", texts...)
-	return found, wrap("resolve values", err)
+	return found, tables.Wrap("resolve values", err)
 }
 
 // usedSymbols returns the distinct symbols of a column, at most maxSymbols, by a skip scan of its index. Without an index, it
