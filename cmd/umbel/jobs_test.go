@@ -111,9 +111,10 @@ func customersTask(v *visitor) {
 	v.press("/")
 	v.finds(`((field) => field?.name === "q" && (field.value = "", true))(document.activeElement)`) // of the slash that a simulated key leaves
 	v.press(number + "\r")
-	row := fmt.Sprintf(`[...document.querySelectorAll("#tasks tr")].find((row) => row.innerText.includes("charge_card") &&
+	// The same customer may have paid in other tasks.
+	row := fmt.Sprintf(`[...document.querySelectorAll("#tasks tr")].find((row) => /charge_card[^]*(CardDeclined|ConnectionError)/.test(row.innerText) &&
 		[...row.querySelectorAll("mark")].some((mark) => mark.textContent.includes(%q)))`, number)
-	v.finds(row + `?.innerText.match(/CardDeclined|ConnectionError/) != null`)
+	v.finds(row + ` !== undefined`)
 	v.finds(`((mark) => mark.left >= 0 && mark.right <= innerWidth)(` + row + `.querySelector("mark").getBoundingClientRect())`)
 }
 
