@@ -80,12 +80,16 @@ func drawCells(t *rapid.T, first int64) []history.Rollup {
 		if rapid.IntRange(0, 4).Draw(t, "watched") == 0 {
 			return history.Rollup{At: at}
 		}
-		return history.Rollup{
+		m := history.Rollup{
 			At: at, Name: rapid.SampledFrom([]string{"", "a", "b", "c"}).Draw(t, "name"),
 			Worker: rapid.SampledFrom([]string{"", "v", "w", rollup.Other}).Draw(t, "worker"), Queue: rapid.SampledFrom([]string{"", "q", "r"}).Draw(t, "queue"),
 			Received: few.Draw(t, "received"), Succeeded: few.Draw(t, "succeeded"), Failed: few.Draw(t, "failed"), Retried: few.Draw(t, "retried"),
 			Wait: histogram.Draw(t, "wait"), Run: histogram.Draw(t, "run"),
 		}
+		if m.Received+m.Succeeded+m.Failed+m.Retried == 0 && len(m.Wait)+len(m.Run) == 0 {
+			m.Received = 1 // there is no rollup of nothing
+		}
+		return m
 	}), 0, 12).Draw(t, "cells")
 }
 
