@@ -125,7 +125,6 @@ func clusterOptions(values map[string]any) (dashboard.Options, error) {
 func (c *serveCmd) alone() error {
 	var usual clusterFlags
 	newFlagSet("", &usual)
-	dir, url, err := c.place(true)
 	switch {
 	case c.command:
 		return errors.New("umbel flower shows one cluster: use umbel serve --cluster")
@@ -135,10 +134,6 @@ func (c *serveCmd) alone() error {
 		return errors.New("there are several clusters: write what is of one broker, such as --result-backend and --queue, to --clusters-file")
 	case c.Trace != "":
 		return errors.New("--trace shows a trace in place of a cluster: leave out --cluster")
-	case url != "":
-		return errors.New("--history cannot hold several clusters: leave it out, and each has a history of its own in --data-dir")
-	case dir == "":
-		return err
 	}
 	return nil
 }
@@ -152,10 +147,11 @@ func (c *serveCmd) serveClusters(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return usageError{err}
 	}
-	all := dashboard.Options{Version: versionString()}
-	if all.DataDir, err = c.dir(); err != nil {
+	kept, err := c.place(true)
+	if err != nil {
 		return err
 	}
+	all := dashboard.Options{Version: versionString(), DataDir: kept.dir, History: kept.url}
 	brokers := map[string]string{}
 	for i := range list {
 		o := &list[i].Options
@@ -163,7 +159,7 @@ func (c *serveCmd) serveClusters(ctx context.Context, log *slog.Logger) error {
 			log.Warn("two clusters have the same broker", "cluster", list[i].Name, "other", other)
 		}
 		brokers[o.BrokerURL] = list[i].Name
-		o.DataDir, o.LeaveEventsOff, o.Alone = all.DataDir, !c.EnableEvents, !c.Peers
+		o.DataDir, o.History, o.LeaveEventsOff, o.Alone = kept.dir, kept.url, !c.EnableEvents, !c.Peers
 		if err := c.prepare(o, log); err != nil {
 			return err
 		}

@@ -70,31 +70,59 @@ func (f *historyFlags) url() (string, error) {
 	return url, err
 }
 
-// place returns the directory or the address of PostgreSQL. Unless inMemory, the directory must not be :memory:.
-func (f *historyFlags) place(inMemory bool) (dir, url string, err error) {
-	if url, err = f.url(); err != nil || url != "" {
-		return "", url, err
+// place is where a history is: in a directory, or in PostgreSQL.
+type place struct{ dir, url, schema string }
+
+// place returns where the history is. Unless inMemory, a directory must not be :memory:.
+func (f *historyFlags) place(inMemory bool) (p place, err error) {
+	if p.url, err = f.url(); err != nil || p.url != "" {
+		return p, err
 	}
 	if inMemory {
-		dir, err = f.dir()
+		p.dir, err = f.dir()
 	} else {
-		dir, err = f.onDisk()
+		p.dir, err = f.onDisk()
 	}
-	return dir, "", err
+	return p, err
+}
+
+// memberFlags say where the history is that a command reads, of several clusters that of one.
+type memberFlags struct {
+	historyFlags
+	Member string `name:"cluster" placeholder:"NAME" help:"Of several clusters, the one whose history it is."`
+}
+
+// place returns where the history is.
+func (f *memberFlags) place() (place, error) {
+	p, err := f.historyFlags.place(false)
+	if err != nil {
+		return p, err
+	}
+	if p.schema, err = schemaOf(f.Member); p.dir != "" && f.Member != "" {
+		p.dir = filepath.Join(p.dir, dashboard.ClustersDir, f.Member)
+	}
+	return p, err
+}
+
+// schemaOf returns the schema of PostgreSQL that has the history of one of several clusters, empty for that of the only one.
+func schemaOf(member string) (string, error) {
+	if member == "" {
+		return "", nil
+	}
+	if !clusterName.MatchString(member) {
+		return "", usageError{fmt.Errorf("--cluster: %q is no name of a cluster", member)}
+	}
+	return dashboard.ClusterSchema(member), nil
 }
 
 // open opens the history. An error wraps fs.ErrNotExist if there is no directory to read.
-func (f *historyFlags) open(ctx context.Context, rules history.RetentionRules, readOnly bool, log *slog.Logger) (history.Store, error) {
-	dir, url, err := f.place(false)
-	if err != nil {
-		return nil, err
+func (p place) open(ctx context.Context, rules history.RetentionRules, readOnly bool, log *slog.Logger) (history.Store, error) {
+	if p.url != "" {
+		return postgres.Open(ctx, postgres.Options{URL: p.url, Schema: p.schema, ReadOnly: readOnly, Rules: rules, Logger: log})
 	}
-	if url != "" {
-		return postgres.Open(ctx, postgres.Options{URL: url, ReadOnly: readOnly, Rules: rules, Logger: log})
-	}
-	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: readOnly, Rules: rules, Logger: log})
+	db, err := sqlite.Open(ctx, sqlite.Options{Dir: p.dir, ReadOnly: readOnly, Rules: rules, Logger: log})
 	if readOnly && errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("there is no history in %s: set --data-dir", dir)
+		return nil, fmt.Errorf("there is no history in %s: set --data-dir", p.dir)
 	}
 	if err != nil {
 		return nil, err
@@ -103,12 +131,21 @@ func (f *historyFlags) open(ctx context.Context, rules history.RetentionRules, r
 }
 
 // read calls use with the history, opened for reading only.
-func (f *historyFlags) read(ctx context.Context, rules history.RetentionRules, log *slog.Logger, use func(db history.Store) error) error {
-	db, err := f.open(ctx, rules, true, log)
+func (p place) read(ctx context.Context, rules history.RetentionRules, log *slog.Logger, use func(db history.Store) error) error {
+	db, err := p.open(ctx, rules, true, log)
 	if err != nil {
 		return err
 	}
 	return errors.Join(use(db), db.Close())
+}
+
+// read calls use with the history, opened for reading only.
+func (f *memberFlags) read(ctx context.Context, log *slog.Logger, use func(db history.Store) error) error {
+	p, err := f.place()
+	if err != nil {
+		return err
+	}
+	return p.read(ctx, history.RetentionRules{}, log, use)
 }
 
 // dir returns the directory: the user's own where none is named.

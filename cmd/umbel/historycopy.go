@@ -17,12 +17,17 @@ import (
 
 // historyCopyCmd moves a history from a directory to PostgreSQL.
 type historyCopyCmd struct {
+	Member      string `name:"cluster" placeholder:"NAME" help:"Copy to the schema of one of several clusters."`
 	HistoryFile string `env:"UMBEL_HISTORY_FILE" placeholder:"FILE" help:"Read the URL to copy to from a file, such as a mounted secret."`
 }
 
 // Run copies, and says each second how far it is.
 func (c *historyCopyCmd) Run(ctx context.Context, s streams, log *slog.Logger) (err error) {
 	from, url, err := c.places(s.args)
+	if err != nil {
+		return err
+	}
+	schema, err := schemaOf(c.Member)
 	if err != nil {
 		return err
 	}
@@ -37,7 +42,7 @@ func (c *historyCopyCmd) Run(ctx context.Context, s streams, log *slog.Logger) (
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	target, err := postgres.Open(ctx, postgres.Options{URL: url, Logger: log})
+	target, err := postgres.Open(ctx, postgres.Options{URL: url, Schema: schema, Logger: log})
 	if err != nil {
 		return err
 	}

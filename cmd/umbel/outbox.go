@@ -18,13 +18,13 @@ import (
 
 // outboxStatsCmd sums up the outbox, beside the server that uses it.
 type outboxStatsCmd struct {
-	historyFlags
+	memberFlags
 	JSON bool `env:"UMBEL_JSON" help:"Print JSON as in the API."`
 }
 
 // Run prints the sums.
 func (c *outboxStatsCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	return c.read(ctx, history.RetentionRules{}, log, func(db history.Store) error {
+	return c.read(ctx, log, func(db history.Store) error {
 		stats, err := db.OutboxStats(ctx)
 		if err != nil {
 			return err
@@ -57,7 +57,7 @@ func printStats(out io.Writer, stats history.OutboxStats, now time.Time) error {
 
 // outboxAuditCmd reads the audit log.
 type outboxAuditCmd struct {
-	historyFlags
+	memberFlags
 	Verify  bool   `env:"UMBEL_VERIFY" help:"Verify that no record was modified or removed."`
 	Limit   int    `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Maximum number of records; 0 for all."`
 	Kind    string `env:"UMBEL_KIND" placeholder:"KIND" help:"Only records of a kind: action, login, logout, token, access, export, rule or view."`
@@ -76,7 +76,7 @@ func (c *outboxAuditCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 	if c.Limit < 0 {
 		return usageError{fmt.Errorf("--limit %d is less than 0", c.Limit)}
 	}
-	return c.read(ctx, history.RetentionRules{}, log, func(db history.Store) error {
+	return c.read(ctx, log, func(db history.Store) error {
 		if c.Verify {
 			return verify(ctx, s.out, db)
 		}

@@ -14,20 +14,20 @@ import (
 
 // pruneCmd removes old history while no server does.
 type pruneCmd struct {
-	historyFlags
+	memberFlags
 	keepFlags
 	DryRun bool `env:"UMBEL_DRY_RUN" help:"Only print what would be removed. The server may be running."`
 }
 
 // Run removes what the rules say, or tells what that would be.
 func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	dir, _, err := c.place(false)
+	p, err := c.place()
 	if err != nil {
 		return err
 	}
-	rules := c.rules(dir)
+	rules := c.rules(p.dir)
 	// Reading comes first in any case: it makes no history where there is none.
-	err = c.read(ctx, rules, log, func(db history.Store) error {
+	err = p.read(ctx, rules, log, func(db history.Store) error {
 		if c.DryRun {
 			return c.plan(ctx, s.out, db, time.Now())
 		}
@@ -36,7 +36,7 @@ func (c *pruneCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 	if err != nil || c.DryRun {
 		return err
 	}
-	db, err := c.open(ctx, rules, false, log)
+	db, err := p.open(ctx, rules, false, log)
 	if errors.Is(err, history.ErrLocked) {
 		return fmt.Errorf("%w. A running server prunes by itself; --dry-run says what it will remove", err)
 	}

@@ -81,9 +81,11 @@ func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if o.DataDir, o.History, err = c.place(true); err != nil {
+	kept, err := c.place(true)
+	if err != nil {
 		return err
 	}
+	o.DataDir, o.History = kept.dir, kept.url
 	c.flowerAPI(&o.Flower)
 	o.LeaveEventsOff, o.Alone = !c.EnableEvents, !c.Peers
 	return c.serve(ctx, o, log)

@@ -23,7 +23,7 @@ const maxPage = 500
 
 // tasksCmd lists tasks of the history.
 type tasksCmd struct {
-	historyFlags
+	memberFlags
 	Sort   string `env:"UMBEL_SORT" placeholder:"FIELD" help:"sent, received, started, finished, wait, run or retries, with a leading - for descending order. By default the newest change first."`
 	Limit  int    `env:"UMBEL_LIMIT" default:"50" placeholder:"N" help:"Maximum number of tasks; 0 for all."`
 	Format string `env:"UMBEL_FORMAT" enum:"table,json,csv" default:"table" help:"table, json (one task per line, as in the API) or csv."`
@@ -35,7 +35,7 @@ func (c *tasksCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 	if err != nil {
 		return usageError{err}
 	}
-	return c.read(ctx, history.RetentionRules{}, log, func(db history.Store) error {
+	return c.read(ctx, log, func(db history.Store) error {
 		var err error
 		r.Query, err = view.ResolveCauses(ctx, view.Stored{TaskReader: db}, r.Query, r.Now)
 		if wrong, ok := errors.AsType[*query.UnknownTaskError](err); ok {

@@ -51,7 +51,11 @@ type tokenListCmd struct{ historyFlags }
 
 // Run prints them without their secrets. The server may be running.
 func (c *tokenListCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	return c.read(ctx, history.RetentionRules{}, log, func(db history.Store) error {
+	p, err := c.place(false)
+	if err != nil {
+		return err
+	}
+	return p.read(ctx, history.RetentionRules{}, log, func(db history.Store) error {
 		list, err := db.Tokens(ctx)
 		if err != nil {
 			return err
@@ -92,12 +96,16 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 
 // write calls use with the history, opened for writing. Only with create, one is made where there is none.
 func (f *historyFlags) write(ctx context.Context, log *slog.Logger, create bool, use func(db history.Store) error) error {
+	p, err := f.place(false)
+	if err != nil {
+		return err
+	}
 	if !create {
-		if err := f.read(ctx, history.RetentionRules{}, log, func(history.Store) error { return nil }); err != nil {
+		if err := p.read(ctx, history.RetentionRules{}, log, func(history.Store) error { return nil }); err != nil {
 			return err
 		}
 	}
-	db, err := f.open(ctx, history.RetentionRules{}, false, log)
+	db, err := p.open(ctx, history.RetentionRules{}, false, log)
 	if errors.Is(err, history.ErrLocked) {
 		return fmt.Errorf("%w: while the server runs, tokens are made and revoked on its page /tokens", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net/http"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -31,6 +32,10 @@ type Cluster struct {
 // ClustersDir is where the histories of several clusters are, below the data directory, each in a directory of its name.
 const ClustersDir = "clusters"
 
+// ClusterSchema returns the schema of PostgreSQL that the history of one of several clusters is in. No two names of clusters differ in
+// upper and lower case alone.
+func ClusterSchema(name string) string { return "umbel_" + strings.ToLower(name) }
+
 // Clusters watches several Celery clusters and shows them. Each has a broker and a history of its own, and what happens to one
 // touches no other. It is safe for concurrent use.
 type Clusters struct {
@@ -44,7 +49,7 @@ type Clusters struct {
 	signIn   *auth.Service
 }
 
-// NewClusters validates o and the clusters, and opens their histories. Of o, Prefix, DataDir, SignIn, Hosts, Origins, OpenMetrics,
+// NewClusters validates o and the clusters, and opens their histories. Of o, Prefix, DataDir, History, SignIn, Hosts, Origins, OpenMetrics,
 // Title, Color, Version, Redact and Logger count. It starts nothing. Close must follow. A history that cannot be opened is tried
 // again by Run.
 func NewClusters(o Options, clusters []Cluster) (*Clusters, error) {
@@ -67,14 +72,19 @@ func (c *Clusters) assemble(o Options, clusters []Cluster) error {
 		}
 	}
 	shown := make([]web.Cluster, 0, len(clusters))
+	var opening errgroup.Group // of those that wait for a database, none waits for another
 	for _, one := range clusters {
 		m, err := c.newMember(o, one, names)
 		if err != nil {
-			return err
+			return errors.Join(err, opening.Wait())
 		}
+		opening.Go(m.open)
 		shown = append(shown, web.Cluster{Name: one.Name, Handler: m.handler})
 	}
-	var err error
+	err := opening.Wait()
+	if err != nil {
+		return err
+	}
 	c.web, err = web.NewClusters(web.ClustersOptions{
 		Clusters: shown, Auth: c.signIn, Prefix: o.Prefix, Title: o.Title, Color: o.Color, Version: o.Version,
 		OpenMetrics: o.OpenMetrics, Hosts: o.Hosts, Origins: o.Origins, Logger: o.Logger,
@@ -84,8 +94,7 @@ func (c *Clusters) assemble(o Options, clusters []Cluster) error {
 
 // openSignIn opens the store of sessions, tokens and the audit log of signing in, in the data directory itself.
 func (c *Clusters) openSignIn(o Options, names []string) (err error) {
-	dir := cmp.Or(o.DataDir, sqlite.Memory)
-	if c.store, err = sqlite.Open(context.Background(), sqlite.Options{Dir: dir, ReplaceDamaged: true, Rules: DefaultRetention(dir), Logger: o.Logger}); err != nil {
+	if c.store, err = openHistory(o); err != nil {
 		c.store = nil
 		return &HistoryError{err}
 	}
@@ -113,6 +122,9 @@ func (c *Clusters) newMember(o Options, one Cluster, names []string) (*member, e
 	if m.o.DataDir = o.DataDir; o.DataDir != "" && o.DataDir != sqlite.Memory {
 		m.o.DataDir = filepath.Join(o.DataDir, ClustersDir, one.Name)
 	}
+	if m.o.History = o.History; o.History != "" {
+		m.o.Schema = ClusterSchema(one.Name)
+	}
 	m.o.Auth, m.o.SignIn, m.o.Logger = nil, nil, m.log
 	m.o.Hosts, m.o.Origins, m.o.OpenMetrics = o.Hosts, o.Origins, o.OpenMetrics
 	if c.signIn != nil {
@@ -120,9 +132,6 @@ func (c *Clusters) newMember(o Options, one Cluster, names []string) (*member, e
 	}
 	if m.o.Alerts.URL != "" { // links lead to the pages of the cluster
 		m.o.Alerts.URL += web.ClustersPath + one.Name
-	}
-	if err := m.open(); err != nil {
-		return nil, fmt.Errorf("cluster %s: %w", one.Name, err)
 	}
 	c.members = append(c.members, m)
 	return m, nil
@@ -189,7 +198,10 @@ func (m *member) open() error {
 		m.log.Error("cluster is unavailable", "error", err)
 		return nil
 	}
-	return err
+	if err != nil {
+		return fmt.Errorf("cluster %s: %w", m.name, err)
+	}
+	return nil
 }
 
 // take returns the dashboard and forgets it, for why.

@@ -21,7 +21,9 @@ import (
 
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/internal/livetest"
+	"github.com/umbelhq/umbel/internal/testpostgres"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
+	"github.com/umbelhq/umbel/monitor/history/postgres"
 	"github.com/umbelhq/umbel/web/auth"
 )
 
@@ -342,6 +344,45 @@ func TestDamageOfAHistoryTouchesNoOtherCluster(t *testing.T) {
 	s.until("available", func() bool { return s.listed()["shop"]["available"] == true })
 	if _, err := os.Stat(filepath.Join(shop, "history.db")); err != nil {
 		t.Errorf("shop has no history of its own: %v", err)
+	}
+}
+
+// TestClustersInPostgreSQL keeps each history in a schema of one database. That of shop is of a later version at first.
+func TestClustersInPostgreSQL(t *testing.T) {
+	t.Parallel()
+	address := testpostgres.Database(t)
+	testpostgres.Execute(t, address, `CREATE SCHEMA umbel_shop; CREATE TABLE umbel_shop.goose_db_version
+		(id int, version_id bigint, is_applied boolean, tstamp timestamp); INSERT INTO umbel_shop.goose_db_version VALUES (1, 1000, true)`)
+	s := newSeveral(t, dashboard.Options{History: address, SignIn: &auth.Options{Users: []string{"ann:pw-ann"}}, OpenMetrics: true})
+	_, body := s.send(http.MethodGet, "/api/v1/clusters", "ann", "")
+	if !strings.Contains(body, "a newer version") || strings.Count(body, `"available":true`) != 1 {
+		t.Errorf("clusters: %s, want shop to be unavailable", body)
+	}
+	for path, want := range map[string]int{"/clusters/shop/tasks": 503, "/clusters/billing/tasks": 200} {
+		if status, _ := s.send(http.MethodGet, path, "ann", ""); status != want {
+			t.Errorf("%s = %d, want %d", path, status, want)
+		}
+	}
+	testpostgres.Execute(t, address, "DROP SCHEMA umbel_shop CASCADE")
+	s.until("available", func() bool {
+		_, body := s.send(http.MethodGet, "/api/v1/clusters", "ann", "")
+		return strings.Count(body, `"available":true`) == 2
+	})
+	for _, name := range []string{"billing", "shop"} {
+		if status, body := s.send(http.MethodPost, "/clusters/"+name+"/api/v1/marks", "ann", `{"text":"of `+name+`"}`); status != http.StatusCreated {
+			t.Errorf("mark of %s: %d %s", name, status, body)
+		}
+		db, err := postgres.Open(t.Context(), postgres.Options{URL: address, Schema: dashboard.ClusterSchema(name), ReadOnly: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		marks, err := db.Marks(t.Context(), time.Time{}, time.Now().Add(time.Hour), 9)
+		if err != nil || len(marks) != 1 || marks[0].Text != "of "+name {
+			t.Errorf("marks of %s: %v, %v", name, marks, err)
+		}
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
 	}
 }
 

@@ -102,6 +102,7 @@ type Options struct {
 
 	DataDir   string
 	History   string                  // URL of PostgreSQL, used in place of DataDir if it is set
+	Schema    string                  // of History, as in postgres.Options
 	Retention *history.RetentionRules // DefaultRetention if nil
 	MaxTasks  int
 	MaxText   int64
@@ -160,7 +161,7 @@ func openHistory(o Options) (history.Store, error) {
 		rules = *o.Retention
 	}
 	if o.History != "" {
-		return postgres.Open(context.Background(), postgres.Options{URL: o.History, Rules: rules, Logger: o.Logger})
+		return postgres.Open(context.Background(), postgres.Options{URL: o.History, Schema: o.Schema, Rules: rules, Logger: o.Logger})
 	}
 	return sqlite.Open(context.Background(), sqlite.Options{Dir: dir, ReplaceDamaged: true, Rules: rules, Logger: o.Logger})
 }

@@ -15,15 +15,31 @@ import (
 	"github.com/umbelhq/umbel/internal/testenv"
 )
 
-// Schema returns the URL of an empty schema, which ends with the test.
-func Schema(t testing.TB) string {
+// Database returns the URL of an empty database, which ends with the test.
+func Database(t testing.TB) string {
 	t.Helper()
-	server := testenv.Postgres(t)
+	server, u, name := fresh(t)
+	Execute(t, server, "CREATE DATABASE "+name)
+	t.Cleanup(func() { Execute(t, server, "DROP DATABASE "+name+" WITH (FORCE)") })
+	u.Path = "/" + name
+	return u.String()
+}
+
+// fresh returns the URL of PostgreSQL, and a name that nothing has there.
+func fresh(t testing.TB) (server string, u *url.URL, name string) {
+	t.Helper()
+	server = testenv.Postgres(t)
 	u, err := url.Parse(server)
 	if err != nil {
 		t.Fatalf("parse the URL of PostgreSQL: %v", err)
 	}
-	name := "test_" + strings.ToLower(rand.Text()[:12])
+	return server, u, "test_" + strings.ToLower(rand.Text()[:12])
+}
+
+// Schema returns the URL of an empty schema, which ends with the test.
+func Schema(t testing.TB) string {
+	t.Helper()
+	server, u, name := fresh(t)
 	Execute(t, server, "CREATE SCHEMA "+name)
 	t.Cleanup(func() { Execute(t, server, "DROP SCHEMA "+name+" CASCADE") })
 	q := u.Query()

@@ -4,8 +4,11 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
+	"fmt"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/pressly/goose/v3"
 
 	"github.com/umbelhq/umbel/monitor/history/tables"
@@ -17,9 +20,9 @@ var migrations embed.FS
 // migrationLock is the key of the advisory lock that one process holds while it migrates.
 const migrationLock = 0x756d62656c // "umbel"
 
-// migrate brings the schema up to date with a connection of db. It has a transaction of lock wait for another process that does
-// so. A schema that is newer than this program is left as it is.
-func migrate(ctx context.Context, db, lock *sql.DB, readOnly bool) error {
+// migrate brings the schema up to date with a connection of db, and creates it if Options name it. It has a transaction of lock wait
+// for another process that does so. A schema that is newer than this program is left as it is.
+func (d *DB) migrate(ctx context.Context, db, lock *sql.DB, readOnly bool) error {
 	all, err := tables.Migrations(migrations, func(ctx context.Context, tx *sql.Tx, _ int64, text string) error {
 		_, err := tx.ExecContext(ctx, text, pgx.QueryExecModeSimpleProtocol) // which takes several statements
 		return err
@@ -35,6 +38,9 @@ func migrate(ctx context.Context, db, lock *sql.DB, readOnly bool) error {
 		}
 		defer held.Rollback() //nolint:errcheck // ends the lock
 		if _, err = held.ExecContext(ctx, `SELECT pg_advisory_xact_lock($1)`, migrationLock); err == nil {
+			err = d.createSchema(ctx, db)
+		}
+		if err == nil {
 			found, err = version(ctx, db)
 		}
 	}
@@ -42,6 +48,26 @@ func migrate(ctx context.Context, db, lock *sql.DB, readOnly bool) error {
 		return err
 	}
 	return tables.Migrate(ctx, db, goose.DialectPostgres, all, found, readOnly, "database")
+}
+
+// createSchema creates the schema that Options name, unless it is there: an administrator may have created it for a user who may
+// create none.
+func (d *DB) createSchema(ctx context.Context, db *sql.DB) error {
+	if d.schema == "" {
+		return nil
+	}
+	var found bool
+	err := db.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM pg_namespace WHERE nspname = $1)`, d.schema).Scan(&found)
+	if err != nil || found {
+		return err
+	}
+	name := pgx.Identifier{d.schema}.Sanitize()
+	_, err = db.ExecContext(ctx, `CREATE SCHEMA `+name)
+	if refused, ok := errors.AsType[*pgconn.PgError](err); ok && refused.Code == stateNoRights {
+		return fmt.Errorf("the user of PostgreSQL may not create the schema %s: let it own the database, or have an administrator "+
+			"run CREATE SCHEMA %s AUTHORIZATION with its name", d.schema, name)
+	}
+	return err
 }
 
 // version is the schema's, 0 in an empty database.

@@ -23,17 +23,19 @@ import (
 // Options of a DB. URL is required.
 type Options struct {
 	URL      string // postgres://user:password@host/database, with the parameters of libpq
+	Schema   string // created if it is missing; by default the first of search_path
 	ReadOnly bool   // read while another process may write; changes nothing and takes no lease
 	Rules    history.RetentionRules
 	Logger   *slog.Logger     // nil discards
 	Now      func() time.Time // nil means time.Now
 }
 
-// DB is a history.Store in a schema of PostgreSQL: the first of search_path.
+// DB is a history.Store in a schema of PostgreSQL.
 type DB struct {
 	smallTables // outbox, alerts, views, marks, credentials
 
 	location string // without the password
+	schema   string // as in Options
 	rules    history.RetentionRules
 	log      *slog.Logger
 	now      func() time.Time
@@ -99,6 +101,10 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		rules:    o.Rules, log: o.Logger, now: o.Now, limits: defaultLimits(),
 		writer: make(chan struct{}, 1), closed: make(chan struct{}), weeks: make(map[int]bool),
 	}
+	if d.schema = o.Schema; d.schema != "" {
+		d.location += "?search_path=" + d.schema
+		config.RuntimeParams["search_path"] = pgx.Identifier{d.schema}.Sanitize()
+	}
 	d.smallTables = tables.New(tableEngine{d})
 	if err := d.open(ctx, config, o.ReadOnly); err != nil {
 		return nil, fmt.Errorf("open history %s: %w", d.location, errors.Join(explain(err), d.Close()))
@@ -115,11 +121,11 @@ func (d *DB) open(ctx context.Context, config *pgx.ConnConfig, readOnly bool) er
 	}
 	d.read = connect(config, readers)
 	if readOnly {
-		return migrate(ctx, d.read, nil, true)
+		return d.migrate(ctx, d.read, nil, true)
 	}
 	d.keep, d.write = connect(config, 1), connect(config, 1)
 	for _, step := range []func() error{
-		func() error { return migrate(ctx, d.write, d.keep, false) },
+		func() error { return d.migrate(ctx, d.write, d.keep, false) },
 		func() error { return d.takeLease(ctx) },
 		func() error { return d.findTrigrams(ctx) },
 		func() error { return d.loadWeeks(ctx) },

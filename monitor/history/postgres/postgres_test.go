@@ -1,6 +1,7 @@
 package postgres_test
 
 import (
+	"crypto/rand"
 	"errors"
 	"strings"
 	"testing"
@@ -104,4 +105,53 @@ func TestReadOnlyServer(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "PostgreSQL is read-only") {
 		t.Errorf("open: %v", err)
 	}
+}
+
+// TestSchemas opens two histories in one database, and one whose user may create no schema.
+func TestSchemas(t *testing.T) {
+	t.Parallel()
+	address := testpostgres.Database(t)
+	const one, other = "umbel_eu-1", `umbel_"`
+	role := "role_" + strings.ToLower(rand.Text()[:12])
+	for _, name := range []string{one, other} {
+		d, err := postgres.Open(t.Context(), postgres.Options{URL: address, Schema: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer closed(t, d)
+		if _, err := d.AddMark(t.Context(), history.Mark{At: time.Now(), Text: name}); err != nil {
+			t.Fatal(err)
+		}
+		if h := d.Health().Location; !strings.HasSuffix(h, "?search_path="+name) {
+			t.Errorf("location %s does not name the schema", h)
+		}
+	}
+	r, err := postgres.Open(t.Context(), postgres.Options{URL: address, Schema: one, ReadOnly: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closed(t, r)
+	marks, err := r.Marks(t.Context(), time.Time{}, time.Now().Add(time.Hour), 9)
+	if err != nil || len(marks) != 1 || marks[0].Text != one {
+		t.Errorf("marks of %s: %v, %v", one, marks, err)
+	}
+
+	testpostgres.Execute(t, address, "CREATE ROLE "+role)
+	t.Cleanup(func() { testpostgres.Execute(t, address, "DROP OWNED BY "+role+" CASCADE; DROP ROLE "+role) })
+	denied := postgres.Options{URL: address, Schema: "umbel_shop"}
+	if strings.Contains(denied.URL, "?") {
+		denied.URL += "&role=" + role
+	} else {
+		denied.URL += "?role=" + role
+	}
+	_, err = postgres.Open(t.Context(), denied)
+	if err == nil || !strings.Contains(err.Error(), "may not create the schema umbel_shop: ") || strings.Contains(err.Error(), "\n") {
+		t.Errorf("without rights: %v", err)
+	}
+	testpostgres.Execute(t, address, "CREATE SCHEMA umbel_shop AUTHORIZATION "+role)
+	d, err := postgres.Open(t.Context(), denied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed(t, d)
 }
