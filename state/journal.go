@@ -63,6 +63,18 @@ func (c *Cluster) ApplySaved(s *SavedEvent) Change {
 // each with its effect. Before an event that NeedsLoad, it calls load, if that is not nil, with the id of the task. Events
 // before the first that cannot be read are folded in beside the error.
 func (c *Cluster) Replay(journal []byte, load func(id string), yield func(*Event, Change)) error {
+	return EachJournaled(journal, func(s *SavedEvent) {
+		if load != nil && c.NeedsLoad(&s.Event) {
+			load(s.Event.ID)
+		}
+		c.RestoreClock(s.Repaired)
+		yield(&s.Event, c.apply(&s.Event, s.Repaired, s.flags()))
+	})
+}
+
+// EachJournaled calls f with the events that AppendEvent wrote, those before the first that cannot be read. The event is valid only
+// during the call.
+func EachJournaled(journal []byte, f func(s *SavedEvent)) error {
 	r := savedReader{byteReader: byteReader[string]{rest: string(journal)}}
 	var s SavedEvent
 	for len(r.rest) > 0 {
@@ -76,11 +88,7 @@ func (c *Cluster) Replay(journal []byte, load func(id string), yield func(*Event
 			return fmt.Errorf("replay journal: %w", ErrSaved)
 		}
 		s.Event.ID = id
-		if load != nil && c.NeedsLoad(&s.Event) {
-			load(id)
-		}
-		c.RestoreClock(s.Repaired)
-		yield(&s.Event, c.apply(&s.Event, s.Repaired, s.flags()))
+		f(&s)
 	}
 	return nil
 }

@@ -87,30 +87,11 @@ func (c *Cluster) LoadUntil(id string, events []byte, until int64) (bool, error)
 func (e *Event) receipt() int64 { return cmp.Or(e.ReceivedMicros, e.Micros) }
 
 func (c *Cluster) loadUntil(id string, events []byte, until int64) (known bool, err error) {
-	r := &c.input
-	if len(events) == 0 || !readable(events[0]) {
-		return false, fmt.Errorf("load task: %w", ErrSaved)
-	}
-	r.rest, r.bad = string(events[1:]), false
-	var k *Conclusion
-	if hasConclusion(events[0]) {
-		k = new(r.conclusion())
-	}
-	r.begin(id)
-	c.loaded = c.loaded[:0]
-	for len(r.rest) > 0 {
-		c.loaded = append(c.loaded, SavedEvent{})
-		s := &c.loaded[len(c.loaded)-1]
-		r.next(s)
-		if r.bad || !s.Event.Kind.Task() {
-			return false, fmt.Errorf("load task: %w", ErrSaved)
-		}
-		s.Event.ID = id
+	k, err := c.readSaved(id, events)
+	if err != nil {
+		return false, err
 	}
 	all := len(c.loaded)
-	if all == 0 {
-		return false, fmt.Errorf("load task: no events: %w", ErrSaved)
-	}
 	c.loaded = slices.DeleteFunc(c.loaded, func(s SavedEvent) bool { return s.Event.receipt() > until })
 	if len(c.loaded) == 0 {
 		return false, nil
@@ -122,12 +103,40 @@ func (c *Cluster) loadUntil(id string, events []byte, until int64) (known bool, 
 	return true, nil
 }
 
+// readSaved reads the events of a saved task into c.loaded, and returns what was concluded from them, nil if nothing was.
+func (c *Cluster) readSaved(id string, events []byte) (k *Conclusion, err error) {
+	r := &c.input
+	if len(events) == 0 || !readable(events[0]) {
+		return nil, fmt.Errorf("load task: %w", ErrSaved)
+	}
+	r.rest, r.bad = string(events[1:]), false
+	if hasConclusion(events[0]) {
+		k = new(r.conclusion())
+	}
+	r.begin(id)
+	c.loaded = c.loaded[:0]
+	for len(r.rest) > 0 {
+		c.loaded = append(c.loaded, SavedEvent{})
+		s := &c.loaded[len(c.loaded)-1]
+		r.next(s)
+		if r.bad || !s.Event.Kind.Task() {
+			return nil, fmt.Errorf("load task: %w", ErrSaved)
+		}
+		s.Event.ID = id
+	}
+	if len(c.loaded) == 0 {
+		return nil, fmt.Errorf("load task: no events: %w", ErrSaved)
+	}
+	return k, nil
+}
+
 // load adds the events of c.loaded to a task and shows it once. What was concluded, here or where they were saved,
-// stays if it was concluded from all of them.
-func (c *Cluster) load(id string, k *Conclusion) {
+// stays if it was concluded from all of them. It reports whether the task had nothing that was not loaded, and whether it had all
+// of that with the same clocks.
+func (c *Cluster) load(id string, k *Conclusion) (whole, same bool) {
 	i, r, known := c.rowFor(id)
 	c.unpack(r)
-	before, same := int(r.count), 0
+	before, equal, moved := int(r.count), 0, false
 	if known {
 		c.byStamp.remove(c.itemOf(i, r))
 		c.tally.remove(r)
@@ -137,7 +146,8 @@ func (c *Cluster) load(id string, k *Conclusion) {
 		c.RestoreClock(s.Repaired)
 		rec := c.record(&s.Event, s.Repaired, s.flags())
 		if i := c.rules.duplicate(r, &rec); i != 0 {
-			same++
+			equal++
+			moved = moved || c.records.at(i).repaired != s.Repaired
 			c.refresh(i, &s.Event)
 			c.release(&rec)
 			continue
@@ -150,10 +160,10 @@ func (c *Cluster) load(id string, k *Conclusion) {
 		c.relateAs(i, r, &s.Event)
 	}
 	c.summarize(r)
-	if same < len(c.loaded) { // what was concluded here was concluded without these
+	if equal < len(c.loaded) { // what was concluded here was concluded without these
 		c.clearConclusion(r)
 	}
-	if k != nil && same == before && r.flags&concluded == 0 && !c.states.final(r.state) {
+	if k != nil && equal == before && r.flags&concluded == 0 && !c.states.final(r.state) {
 		c.setConclusion(r, *k)
 	}
 	r.flags |= stored
@@ -164,6 +174,7 @@ func (c *Cluster) load(id string, k *Conclusion) {
 		c.evictedMicros = max(c.evictedMicros, c.position(r).Stamp.Micros)
 	}
 	c.version++
+	return equal >= before || int(r.count) >= maxRecords, !moved
 }
 
 // refresh gives a record its text again, if it was dropped, and its receipt, if this one is earlier: the event came again

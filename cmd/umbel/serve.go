@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -62,6 +63,7 @@ type serveCmd struct {
 	flower       *floweroptions.Settings
 	command      bool   // it runs as umbel flower
 	Trace        string `env:"UMBEL_TRACE" placeholder:"FILE" help:"Show this trace in place of a cluster. Options of brokers, the history and alerts have no effect then."`
+	Node         string `env:"UMBEL_NODE" placeholder:"NAME" help:"Name of this Umbel among those that share the history in PostgreSQL. By default the host name."`
 	Peers        bool   `env:"UMBEL_PEERS" default:"true" negatable:"" help:"Agree with other Umbels on the broker which one asks the workers; needs an exchange of its own."`
 	EnableEvents bool   `env:"UMBEL_ENABLE_EVENTS" default:"true" negatable:"" help:"Ask workers started without -E to send task events."`
 }
@@ -86,9 +88,24 @@ func (c *serveCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 		return err
 	}
 	o.DataDir, o.History = kept.dir, kept.url
+	if o.History != "" {
+		o.Node = c.node()
+	}
 	c.flowerAPI(&o.Flower)
 	o.LeaveEventsOff, o.Alone = !c.EnableEvents, !c.Peers
 	return c.serve(ctx, o, log)
+}
+
+// node is the name of this process among those that share a history.
+func (c *serveCmd) node() string {
+	if c.Node != "" {
+		return c.Node
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "umbel"
+	}
+	return host
 }
 
 // serve opens the history, listens, so that a taken port fails at once, and runs the dashboard until ctx ends. Others

@@ -8,7 +8,7 @@ import (
 // newAlerts prepares to judge alerts.
 func (d *Dashboard) newAlerts(o Options, reader *view.Reader) (err error) {
 	alerts := evaluate.Options{
-		Store: d.history, Take: d.ingester.TakeRecord, Queues: d.commands.Queues.Peek, Count: reader.Count,
+		Store: d.history, Take: d.takeRecord, Queues: d.commands.Queues.Peek, Count: reader.Count,
 		Receivers: o.Alerts.Receivers, URL: o.Alerts.URL, ReadOnly: o.ReadOnly, Interval: o.AlertInterval, Logger: o.Logger,
 	}
 	if d.peers != nil {

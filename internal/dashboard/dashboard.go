@@ -103,6 +103,7 @@ type Options struct {
 	DataDir   string
 	History   string                  // URL of PostgreSQL, used in place of DataDir if it is set
 	Schema    string                  // of History, as in postgres.Options
+	Node      string                  // name of this process among those that share History; empty: no other may have it open
 	Retention *history.RetentionRules // DefaultRetention if nil
 	MaxTasks  int
 	MaxText   int64
@@ -137,6 +138,7 @@ func New(o Options) (*Dashboard, error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	broker := o.Broker
 	if broker == nil {
+		o.Queue = nodeQueue(o)
 		var err error
 		if broker, err = Broker(o); err != nil {
 			return nil, err
@@ -161,7 +163,7 @@ func openHistory(o Options) (history.Store, error) {
 		rules = *o.Retention
 	}
 	if o.History != "" {
-		return postgres.Open(context.Background(), postgres.Options{URL: o.History, Schema: o.Schema, Rules: rules, Logger: o.Logger})
+		return postgres.Open(context.Background(), postgres.Options{URL: o.History, Schema: o.Schema, Node: o.Node, Rules: rules, Logger: o.Logger})
 	}
 	return sqlite.Open(context.Background(), sqlite.Options{Dir: dir, ReplaceDamaged: true, Rules: rules, Logger: o.Logger})
 }
@@ -227,6 +229,9 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	}
 	ingesting := ingest.Options{
 		Broker: broker, Store: d.history, State: limits, EnableEvents: !o.LeaveEventsOff && !o.ReadOnly, Control: client, Redactor: redactor, Metrics: o.Metrics, Logger: o.Logger,
+	}
+	if shared, ok := d.history.(ingest.Shared); ok && o.Node != "" {
+		ingesting.Shared = shared
 	}
 	if !o.ReadOnly { // which asks nothing
 		d.peers = peers.New(peers.Options{Broker: broker, Off: aloneBecause(o), Logger: o.Logger})

@@ -56,7 +56,8 @@ type Leader interface {
 // Options of an Ingester. Broker and Store are required.
 type Options struct {
 	Broker       broker.Broker
-	Store        Store // whoever opened it closes it, after Run has returned
+	Store        Store  // whoever opened it closes it, after Run has returned
+	Shared       Shared // the Store, if other processes have it open too; nil if none does
 	State        state.Options
 	EnableEvents bool        // broadcast enable_events after connecting, for workers started without -E
 	Control      Broadcaster // nil asks workers nothing
@@ -72,8 +73,10 @@ type Options struct {
 
 // Ingester holds the state of one Celery cluster. It is safe for concurrent use.
 type Ingester struct {
+	options      Options
 	broker       broker.Broker
 	store        Store
+	shared       Shared // nil: this process leads
 	maxTasks     int
 	restoreFirst int
 	maxWaiting   int      // bytes of journal beyond which no more is received
@@ -87,6 +90,7 @@ type Ingester struct {
 	now          func() time.Time
 
 	restored  atomic.Bool     // the cluster holds what the last process left, or the store does
+	leads     atomic.Bool     // this process writes the history
 	restoring atomic.Bool     // older tasks of the store are still to be loaded
 	omitted   *state.Position // of the newest of them, nil if there are none
 
@@ -124,7 +128,10 @@ type Ingester struct {
 	guard  memoryGuard
 	memory MemoryHealth
 
-	writer writer
+	folding sync.Mutex // held while events are folded, and while a takeover folds what it keeps
+
+	writer   writer
+	follower follower // nil store if this process always leads
 
 	// healthMu guards the health of the broker connection and of writing.
 	healthMu     sync.Mutex
@@ -159,14 +166,14 @@ func New(o Options) (*Ingester, error) {
 	}
 	o.State.MaxTasks, o.State.Track = cmp.Or(o.State.MaxTasks, DefaultMaxTasks), true
 	in := &Ingester{
-		broker: o.Broker, store: o.Store, maxTasks: o.State.MaxTasks, restoreFirst: restoreFirst, maxWaiting: maxWaiting,
+		options: o, broker: o.Broker, store: o.Store, shared: o.Shared, maxTasks: o.State.MaxTasks, restoreFirst: restoreFirst, maxWaiting: maxWaiting,
 		notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader, redactor: o.Redactor, ended: o.Ended,
 		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
 		cluster: state.New(o.State), changed: make(chan struct{}), discovery: discovery{wake: make(chan struct{}, 1)},
 		recorder: metrics.New(metrics.Options{RuntimeBuckets: o.Metrics.RuntimeBuckets}), purgeAfter: o.Metrics.PurgeOfflineWorkers,
 		brokerHealth: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, outages: newOutages(o.Broker),
 	}
-	in.writer = newWriter(in)
+	in.writer, in.follower = newWriter(in), newFollower(in)
 	in.guard.usage = readMemory
 	in.guard.tasks, in.guard.text = in.cluster.Limits()
 	in.guardMemory()
@@ -177,7 +184,7 @@ func New(o Options) (*Ingester, error) {
 // orderly stop, once everything folded is written or 10 s have passed. A lost broker and a failed write are not errors: Run
 // retries both forever.
 func (in *Ingester) Run(ctx context.Context) error {
-	if err := in.restore(ctx); err != nil {
+	if err := in.begin(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil //nolint:nilerr // asked to stop
 		}
@@ -192,14 +199,11 @@ func (in *Ingester) Run(ctx context.Context) error {
 		return in.supervise(ctx)
 	})
 	g.Go(func() error { return in.tick(ctx) })
-	g.Go(func() error {
-		in.restoreRest(ctx)
-		return in.maintain(ctx)
-	})
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		defer cancel()
-		in.writer.run(writing, ctx.Done(), drained)
+		defer close(in.writer.stopped)
+		in.write(ctx, writing, drained)
 		return nil
 	})
 	g.Go(func() error { // bounds the final write
@@ -257,6 +261,8 @@ func (in *Ingester) setReady(ready bool) {
 // fold applies a batch of a stream under one write lock. If an event is of a task that only the store may have, it and all
 // that follow wait until that task is loaded: only then is it known whether the event is new.
 func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch []broker.Message) {
+	in.folding.Lock()
+	defer in.folding.Unlock()
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	start := in.time()
@@ -278,7 +284,7 @@ func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch [
 		})
 	}
 	if len(waiting) > 0 {
-		in.applyStored(ctx, waiting)
+		in.applyStored(ctx, waiting, in.apply)
 	}
 	in.pending.received(stream, batch[len(batch)-1].Tag, len(batch), start)
 	in.writer.wake(in.writeDue())
@@ -371,7 +377,7 @@ func (in *Ingester) expire() {
 	} else {
 		in.receipts.broken = true
 	}
-	concluded := connected && in.reconcile(now, since)
+	concluded := connected && in.leads.Load() && in.reconcile(now, since)
 	expired := in.cluster.Expire(now.UnixMicro())
 	if moved := in.moveWatermark(connected); moved || expired || in.rates.active() || concluded {
 		in.notify()

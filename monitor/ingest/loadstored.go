@@ -10,7 +10,7 @@ import (
 
 // applyStored applies events of tasks that only the store may have, in their order. mu is held, but not while most of these
 // tasks are read. Each is loaded just before its event, since a new task may evict it.
-func (in *Ingester) applyStored(ctx context.Context, events []state.Event) {
+func (in *Ingester) applyStored(ctx context.Context, events []state.Event, apply func(e *state.Event)) {
 	saved := make(map[string][]byte)
 	for i := range events {
 		if in.cluster.NeedsLoad(&events[i]) {
@@ -31,7 +31,7 @@ func (in *Ingester) applyStored(ctx context.Context, events []state.Event) {
 			}
 			in.load(e.ID, body)
 		}
-		in.apply(e)
+		apply(e)
 	}
 }
 

@@ -32,7 +32,7 @@ func (in *Ingester) Reconciliation() state.Reconciliation {
 	in.healthMu.Lock()
 	stable := in.brokerHealth.Connected && in.now().Sub(in.brokerHealth.Since) >= stabilizeTime
 	in.healthMu.Unlock()
-	if !stable {
+	if !stable || !in.leads.Load() {
 		return state.Reconciliation{}
 	}
 	in.mu.RLock()

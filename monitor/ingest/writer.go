@@ -41,9 +41,10 @@ const UnsavedTarget = 20_000
 // journal entry is deleted once a checkpoint covers it and every task that was unsaved when it was written is saved.
 type writer struct {
 	in      *Ingester
-	due     chan struct{} // holds one element when much is pending
-	written chan struct{} // holds one element after a write
-	stopped chan struct{} // closed when the writer has returned
+	due     chan struct{}   // holds one element when much is pending
+	written chan struct{}   // holds one element after a write
+	stopped chan struct{}   // closed when nothing more is written
+	lost    <-chan struct{} // closed when this process no longer leads, nil if it always does
 
 	// Owned by the goroutine of run, and by restore before it.
 	chunk      int           // tasks to save with the next transaction
@@ -83,11 +84,10 @@ func newWriter(in *Ingester) writer {
 	}
 }
 
-// run writes until drained is closed and everything is saved, or until ctx ends. Closing stopping retries a failed write at
+// run writes until drained is closed and everything is saved, until this process no longer leads, or until ctx ends. Closing stopping retries a failed write at
 // once.
 func (w *writer) run(ctx context.Context, stopping, drained <-chan struct{}) {
-	defer close(w.stopped)
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !closed(w.lost) {
 		final := closed(drained)
 		j := w.take(final)
 		switch {
@@ -96,6 +96,7 @@ func (w *writer) run(ctx context.Context, stopping, drained <-chan struct{}) {
 		case j != nil && !w.write(ctx, j):
 			select {
 			case <-time.After(w.pause):
+			case <-w.lost:
 			case <-stopping:
 				stopping = nil
 			case <-ctx.Done():
@@ -123,6 +124,7 @@ func (w *writer) wait(drained <-chan struct{}) {
 	case <-pause.C:
 	case <-w.due:
 	case <-drained:
+	case <-w.lost:
 	}
 }
 

@@ -12,14 +12,14 @@ func taskColumns() []string {
 	return []string{
 		"week", "task", "id", "clock", "micros", "origin", "state", "final", "name", "worker", "queue", "client", "exchange",
 		"routing_key", "root", "parent", "sent", "received", "started", "finished", "updated", "eta", "expires", "wait", "run",
-		"retries", "flags", "lost", "failure", "last_receipt", "first_receipt", "call", "dup", "former", "text", "body",
+		"retries", "flags", "lost", "failure", "last_receipt", "first_receipt", "call", "dup", "former", "text", "body", "changed",
 	}
 }
 
 // values returns the values of taskColumns.
 func (r *record) values() []any {
 	v := &r.View
-	list := make([]any, 0, 36)
+	list := make([]any, 0, 37)
 	list = append(list, int32(r.call.week), r.call.task, encodeText(v.ID), v.Stamp.Clock, v.Stamp.Micros, encodeText(v.Stamp.Origin),
 		encodeText(string(v.State)), int16(where.Class(v.State)))
 	for _, text := range []*string{v.Name, v.Worker, v.Queue, v.Client, v.Exchange, v.RoutingKey, other(v.RootID, v.ID), v.ParentID} {
@@ -48,7 +48,7 @@ func (r *record) values() []any {
 		former = encodeTexts(names)
 	}
 	return append(list, int32(where.Flags(v)), where.LostAt(v), r.failure, r.last, r.first, []byte(r.call.call), int32(r.call.dup), former,
-		encodeText(tasktext.Searchable(v)), r.Events)
+		encodeText(tasktext.Searchable(v)), r.Events, r.changed)
 }
 
 // other returns the id of another task, nil if there is none or it is self.

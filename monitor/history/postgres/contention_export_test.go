@@ -21,7 +21,8 @@ func (d *DB) Beside(t testing.TB, address string) *DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other.write, other.lease = connect(config, 1), &lease{epoch: d.lease.epoch}
+	other.write, other.lease = connect(config, 1), &lease{}
+	other.lease.epoch.Store(d.lease.epoch.Load())
 	return other
 }
 

@@ -41,7 +41,7 @@ const unreachable = "PostgreSQL cannot be reached: check that it runs and that U
 // explain adds to an error of PostgreSQL what it means and what to do about it. It keeps passwords out: pgx puts none into its
 // errors.
 func explain(err error) error {
-	if err == nil || errors.Is(err, errTaken) {
+	if err == nil || errors.Is(err, errTaken) || errors.Is(err, errFollows) {
 		return err
 	}
 	if server, ok := errors.AsType[*pgconn.PgError](err); ok {

@@ -28,10 +28,30 @@ const defaultCluster = "default"
 // lease says that one process writes. Each time that another takes it, its epoch rises.
 type lease struct {
 	holder string
-	epoch  int64
-	lost   atomic.Bool
+	epoch  atomic.Int64
+	lost   atomic.Bool   // it is not held, or no longer
+	gone   chan struct{} // closed with the loss of what tryLease has taken last; of the nodes that share a history
+	mu     sync.Mutex    // guards gone
 	stop   context.CancelFunc
 	ended  sync.WaitGroup
+}
+
+// lose notes that the lease is not held.
+func (l *lease) lose() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.lost.Swap(true) && l.gone != nil {
+		close(l.gone)
+	}
+}
+
+// hold notes that it is.
+func (l *lease) hold(epoch int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.epoch.Store(epoch)
+	l.gone = make(chan struct{})
+	l.lost.Store(false)
 }
 
 // takeLease waits until nobody holds the lease. It returns an error that wraps history.ErrLocked if somebody keeps it.
@@ -41,10 +61,15 @@ func (d *DB) takeLease(ctx context.Context) error {
 		host = "unknown host"
 	}
 	d.lease = &lease{holder: fmt.Sprintf("process %d on %s (%s)", os.Getpid(), host, rand.Text()[:6])}
+	if d.node != "" { // TryLead takes it
+		d.lease.lost.Store(true)
+		return nil
+	}
 	var first time.Time
 	for end := time.Now().Add(leaseWait); ; {
-		holder, until, err := d.tryLease(ctx)
+		holder, until, epoch, err := d.tryLease(ctx)
 		if holder == "" || err != nil {
+			d.lease.epoch.Store(epoch)
 			return err
 		}
 		if first.IsZero() {
@@ -63,30 +88,30 @@ func (d *DB) takeLease(ctx context.Context) error {
 
 // tryLease takes the lease unless somebody holds it, whom it returns, with the end of that lease. It waits for transactions of the holder before: they
 // share a lock on the key of the row, which a renewal does not change.
-func (d *DB) tryLease(ctx context.Context) (holder string, until time.Time, err error) {
+func (d *DB) tryLease(ctx context.Context) (holder string, until time.Time, epoch int64, err error) {
 	begun, err := d.keep.BeginTx(ctx, nil)
 	if err != nil {
-		return "", until, err
+		return "", until, 0, err
 	}
 	defer begun.Rollback() //nolint:errcheck // or it was committed
 	_, err = begun.ExecContext(ctx, `INSERT INTO lease (cluster, shard, holder, epoch, until) VALUES ($1, 0, '', 0, 'epoch') ON CONFLICT DO NOTHING`,
 		defaultCluster)
 	if err != nil {
-		return "", until, err
+		return "", until, 0, err
 	}
 	var held bool
 	err = begun.QueryRowContext(ctx, `SELECT holder, epoch, until, until > clock_timestamp() FROM lease WHERE cluster = $1 AND shard = 0 FOR UPDATE`,
-		defaultCluster).Scan(&holder, &d.lease.epoch, &until, &held)
+		defaultCluster).Scan(&holder, &epoch, &until, &held)
 	if err != nil || held {
-		return holder, until, err
+		return holder, until, epoch, err
 	}
-	d.lease.epoch++
+	epoch++
 	_, err = begun.ExecContext(ctx, `UPDATE lease SET holder = $1, epoch = $2, until = clock_timestamp() + $3 * interval '1 microsecond' WHERE cluster = $4 AND shard = 0`,
-		d.lease.holder, d.lease.epoch, leaseLength.Microseconds(), defaultCluster)
+		d.lease.holder, epoch, leaseLength.Microseconds(), defaultCluster)
 	if err != nil {
-		return "", until, err
+		return "", until, 0, err
 	}
-	return "", until, begun.Commit()
+	return "", until, epoch, begun.Commit()
 }
 
 // keepLease renews the lease until it is released.
@@ -96,14 +121,26 @@ func (d *DB) keepLease() {
 	d.lease.ended.Go(func() {
 		tick := time.NewTicker(leaseRenew)
 		defer tick.Stop()
+		renewed := time.Now()
 		for {
 			select {
 			case <-ctx.Done():
 				return
 			case <-tick.C:
 			}
-			if err := d.renewLease(ctx); err != nil && ctx.Err() == nil {
+			if d.node != "" && d.lease.lost.Load() {
+				renewed = time.Now()
+				continue
+			}
+			begun := time.Now()
+			err := d.renewLease(ctx)
+			if err == nil {
+				renewed = begun
+			} else if ctx.Err() == nil {
 				d.log.Warn("lease of the history not renewed", "error", explain(err))
+			}
+			if d.node != "" && time.Since(renewed) > leaseLength {
+				d.lease.lose()
 			}
 		}
 	})
@@ -113,14 +150,14 @@ func (d *DB) renewLease(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, leaseLength)
 	defer cancel()
 	r, err := d.keep.ExecContext(ctx, `UPDATE lease SET until = clock_timestamp() + $1 * interval '1 microsecond' WHERE cluster = $2 AND shard = 0 AND epoch = $3`,
-		leaseLength.Microseconds(), defaultCluster, d.lease.epoch)
+		leaseLength.Microseconds(), defaultCluster, d.lease.epoch.Load())
 	if err != nil {
 		return err
 	}
 	if n, err := r.RowsAffected(); n > 0 || err != nil {
 		return err
 	}
-	d.lease.lost.Store(true)
+	d.lease.lose()
 	return errTaken
 }
 
@@ -136,7 +173,7 @@ func (d *DB) releaseLease() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaseRenew)
 	defer cancel()
-	_, err := d.keep.ExecContext(ctx, `UPDATE lease SET until = 'epoch' WHERE cluster = $1 AND shard = 0 AND epoch = $2`, defaultCluster, d.lease.epoch)
+	_, err := d.keep.ExecContext(ctx, `UPDATE lease SET until = 'epoch' WHERE cluster = $1 AND shard = 0 AND epoch = $2`, defaultCluster, d.lease.epoch.Load())
 	if err != nil {
 		d.log.Warn("lease of the history not released: it ends by itself", "error", explain(err))
 	}
@@ -146,11 +183,17 @@ func (d *DB) releaseLease() error {
 // errTaken wraps history.ErrLocked.
 var errTaken = fmt.Errorf("%w, which has taken the lease: nothing is written. Stop one of them, then restart Umbel", history.ErrLocked)
 
+// errFollows wraps history.ErrLocked.
+var errFollows = fmt.Errorf("%w, which leads: this one follows", history.ErrLocked)
+
 // check fails a transaction if somebody else has the lease, and lets nobody take it before the end of the transaction.
 func (l *lease) check(t *tx) error {
-	err := t.Get(`SELECT epoch FROM lease WHERE cluster = $1 AND shard = 0 AND epoch = $2 FOR KEY SHARE`, []any{defaultCluster, l.epoch}, new(int64))
+	if t.db.node != "" && l.lost.Load() {
+		return errFollows
+	}
+	err := t.Get(`SELECT epoch FROM lease WHERE cluster = $1 AND shard = 0 AND epoch = $2 FOR KEY SHARE`, []any{defaultCluster, l.epoch.Load()}, new(int64))
 	if errors.Is(err, sql.ErrNoRows) {
-		l.lost.Store(true)
+		l.lose()
 		return errTaken
 	}
 	return err

@@ -24,6 +24,7 @@ import (
 type Options struct {
 	URL      string // postgres://user:password@host/database, with the parameters of libpq
 	Schema   string // created if it is missing; by default the first of search_path
+	Node     string // name of this process among those that share the history, of which one leads; empty: it leads, or Open fails
 	ReadOnly bool   // read while another process may write; changes nothing and takes no lease
 	Rules    history.RetentionRules
 	Logger   *slog.Logger     // nil discards
@@ -45,6 +46,8 @@ type DB struct {
 	keep   *sql.DB       // one for the lease, which waits for no search
 	writer chan struct{} // holds a token while a transaction runs
 	lease  *lease        // nil if nothing is written
+	node   string        // empty if others must not have the history open
+	newest atomic.Int64  // tasks.changed of what this process has written last
 	limits limits
 
 	alwaysSlow bool // of searches, in tests
@@ -98,6 +101,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 	}
 	d := &DB{
 		location: fmt.Sprintf("postgres://%s:%d/%s", config.Host, config.Port, config.Database),
+		node:     o.Node,
 		rules:    o.Rules, log: o.Logger, now: o.Now, limits: defaultLimits(),
 		writer: make(chan struct{}, 1), closed: make(chan struct{}), weeks: make(map[int]bool),
 	}
@@ -135,7 +139,9 @@ func (d *DB) open(ctx context.Context, config *pgx.ConnConfig, readOnly bool) er
 			return err
 		}
 	}
-	d.keepLease()
+	if d.keepLease(); d.node != "" {
+		d.keepNode()
+	}
 	for _, n := range d.notices {
 		d.log.Warn(n) //nolint:sloglint // the notice is the message, as on the pages
 	}
@@ -154,7 +160,7 @@ func connect(config *pgx.ConnConfig, n int) *sql.DB {
 func (d *DB) Health() history.Health {
 	h := history.Health{Location: d.location, Size: d.size.Load(), ActiveBytes: d.active.Load(), Notices: d.notices}
 	h.OverMaxSize = d.rules.MaxSize > 0 && h.ActiveBytes > d.rules.MaxSize
-	if d.lease != nil && d.lease.lost.Load() {
+	if d.lease != nil && d.lease.lost.Load() && d.node == "" {
 		d.noteWrite(errTaken)
 	}
 	d.mu.Lock()

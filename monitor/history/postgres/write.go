@@ -108,6 +108,7 @@ type record struct {
 	old     *stored // nil if there is none
 	call    callRow
 	failure *int64
+	changed int64
 	receipt
 }
 
@@ -190,6 +191,9 @@ func (t *tx) number(records []record, added int) error {
 func (t *tx) save(records []record) error {
 	if len(records) == 0 {
 		return nil
+	}
+	if err := t.numberChanges(records); err != nil {
+		return err
 	}
 	changes, workflows := make([]change, len(records)), workflowChanges{}
 	replaced := make(map[int][]int64)

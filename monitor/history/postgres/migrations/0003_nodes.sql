@@ -1,0 +1,15 @@
+-- Tasks by when they were last written, which the nodes that follow read.
+CREATE SEQUENCE task_changes;
+ALTER TABLE tasks ADD COLUMN changed bigint NOT NULL DEFAULT 0;
+CREATE INDEX tasks_by_change ON tasks (changed);
+
+-- The Umbels that have this history. Each tells every second how it is doing.
+CREATE TABLE nodes (
+    name text COLLATE "C" PRIMARY KEY,
+    holder text NOT NULL,
+    started timestamptz NOT NULL,
+    seen timestamptz NOT NULL,
+    connected boolean NOT NULL,
+    lag bigint NOT NULL, -- µs
+    epoch bigint NOT NULL -- 0 if it follows
+);
