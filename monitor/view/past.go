@@ -33,7 +33,7 @@ type Past struct {
 	snapshot history.Snapshot
 	unsaved  map[string][]byte // tasks that the store does not have as they are
 	around   map[string][]byte // events of the tasks that the instant divides
-	divided  []state.Task      // tasks of which something was received later, as they were
+	divided  []state.Task      // tasks of which something was received later or may yet be, as they were
 	cluster  *state.Cluster    // with the workers, and the tasks that were not finished
 	lost     loss.Detector     // as of the snapshot
 	counts   state.Counts
@@ -107,17 +107,19 @@ func clockText(micros int64) string {
 	return time.UnixMicro(micros).UTC().Format("2006-01-02 15:04:05 UTC")
 }
 
-// readTasks reads the tasks that the instant divides, and those that have not ended since.
+// readTasks reads the tasks that the instant divides, and those that have not ended since: they may change while p is read, and
+// then the store does not have them as they were. They are read first, so that none of them is missed that changes meanwhile.
 func (p *Past) readTasks(ctx context.Context) (cut bool, err error) {
-	r := state.Reader{Until: p.at}
+	r, seen := state.Reader{Until: p.at}, make(map[string]bool)
 	add := func(id string, events []byte) error {
 		t, err := r.Task(id, events)
-		if errors.Is(err, state.ErrUnknownYet) {
+		if errors.Is(err, state.ErrUnknownYet) || seen[id] {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
+		seen[id] = true
 		p.divided = append(p.divided, t)
 		return p.hold(id, events, t.State)
 	}
@@ -126,25 +128,23 @@ func (p *Past) readTasks(ctx context.Context) (cut bool, err error) {
 			return false, err
 		}
 	}
-	saved := func(f func(id string, events []byte) error) func(id string, events []byte) error {
-		return func(id string, events []byte) error {
-			if _, newer := p.unsaved[id]; newer {
-				return nil
-			}
-			return f(id, events)
+	saved := func(id string, events []byte) error {
+		if _, newer := p.unsaved[id]; newer {
+			return nil
 		}
-	}
-	p.around = make(map[string][]byte)
-	more, err := p.store.TasksAround(ctx, p.at, maxDivided, saved(func(id string, events []byte) error {
-		p.around[id] = events
 		return add(id, events)
-	}))
+	}
+	rest, err := p.store.ActiveSince(ctx, p.at, maxDivided, saved)
 	if err != nil {
 		return false, err
 	}
-	rest, err := p.store.ActiveSince(ctx, p.at, maxDivided, saved(func(id string, events []byte) error {
-		return p.hold(id, events, state.Pending)
-	}))
+	p.around = make(map[string][]byte)
+	more, err := p.store.TasksAround(ctx, p.at, maxDivided, func(id string, events []byte) error {
+		if _, newer := p.unsaved[id]; !newer {
+			p.around[id] = events
+		}
+		return saved(id, events)
+	})
 	return more || rest, err
 }
 

@@ -104,6 +104,24 @@ func TestThePastIsWhatWasSeen(t *testing.T) {
 	c.store.full.Store(false)
 }
 
+// TestThePastStaysWhileTasksGoOn ends a task after its past was read.
+func TestThePastStaysWhileTasksGoOn(t *testing.T) {
+	t.Parallel()
+	c := newCluster(t, state.Options{})
+	c.publish(event("received", "a", 1, ""), event("started", "a", 2, ""))
+	c.save()
+	past, err := c.At(t.Context(), time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.publish(event("succeeded", "a", 3, ""))
+	c.save()
+	page, err := past.Tasks(t.Context(), history.TaskRequest{Limit: 9})
+	if err != nil || len(page.Tasks) != 1 || page.Tasks[0].State != state.Started {
+		t.Errorf("tasks of the past: %+v, %v; want one that was started", page.Tasks, err)
+	}
+}
+
 // TestStepsGoFromEventToEvent goes back and forth.
 func TestStepsGoFromEventToEvent(t *testing.T) {
 	t.Parallel()

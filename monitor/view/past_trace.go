@@ -32,6 +32,9 @@ func (p *Past) ChangedSince(ctx context.Context, since time.Time) (ids []string,
 		}
 	}
 	for i := range p.divided {
+		if seen[p.divided[i].ID] {
+			continue
+		}
 		saved, err := p.saved(ctx, p.divided[i].ID)
 		if errors.Is(err, history.ErrNotFound) { // removed meanwhile
 			continue
