@@ -4,10 +4,31 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/flow"
+	"github.com/umbelhq/umbel/state"
 )
 
 // Clusters is the content of the overview of several clusters.
 type Clusters struct{ Clusters []Cluster }
+
+// ClusterTasks are the newest tasks of all clusters that a query finds.
+type ClusterTasks struct {
+	Text     string // of the query
+	Error    *QueryError
+	Problems []string // sentences about clusters that could not be searched
+	Tasks    []ClusterTask
+	Limit    int // of Tasks
+}
+
+// ClusterTask is a task with its cluster, and the addresses there.
+type ClusterTask struct {
+	state.Task
+
+	Cluster string
+	URLs    URLs
+}
+
+// Page draws the whole page.
+func (v ClusterTasks) Page(l Layout) templ.Component { return clusterTasks(l, v) }
 
 // Cluster is what the overview says of one.
 type Cluster struct {

@@ -2,6 +2,7 @@ package templates_test
 
 import (
 	"github.com/umbelhq/umbel/monitor/flow"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
 
@@ -13,6 +14,7 @@ func clusterScenes() map[string]scene {
 	member.Above, member.Cluster = "/ops", "shop"
 	member.Clusters = []templates.Link{{Text: "shop", Href: "/ops/clusters/shop/tokens"}, {Text: "billing", Href: "/ops/clusters/billing/tokens"}}
 	stuck := flow.Verdict{Level: flow.Stuck, Reasons: []flow.Reason{{Level: flow.Stuck, Text: "No worker is online.", Path: "/workers"}}}
+	evilText := evil
 	failed, waiting := 0.125, int64(12_345)
 	return map[string]scene{
 		"clusters": {l, templates.Clusters{Clusters: []templates.Cluster{
@@ -23,6 +25,10 @@ func clusterScenes() map[string]scene {
 			{Name: "billing", Href: "/ops/clusters/billing/", Ready: true, Broker: evil, Flow: stuck},
 			{Name: "staging", Href: "/ops/clusters/staging/", Unavailable: evil},
 			{Name: "new", Href: "/ops/clusters/new/"},
+		}}},
+		"clusters-tasks": {l, templates.ClusterTasks{Text: evil, Limit: 2, Problems: []string{evil}, Tasks: []templates.ClusterTask{
+			{Cluster: "shop", URLs: member.URLs, Task: state.Task{ID: evil, State: state.Failure, Exception: &evilText, UpdatedAt: 1}},
+			{Cluster: evil, URLs: member.URLs, Task: state.Task{ID: "b", State: state.Success}},
 		}}},
 		"clusters-member": {member, templates.Tokens{}},
 	}

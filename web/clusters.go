@@ -3,7 +3,6 @@ package web
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -117,8 +116,11 @@ func (c *Clusters) routes(assets http.Handler) http.Handler {
 	every := router{mux: r, table: &c.h.table, deny: c.h.deny(nil)}
 	text := every.with(uncached, middleware.Compress(5, "text/html", "application/json"))
 	text.get("/", auth.View, c.serve)
+	text.get("/tasks", auth.View, c.tasks)
 	text.get("/*", auth.View, c.notFound)
 	text.handle(auth.Route{Method: http.MethodGet, Pattern: apiPath + "/clusters", Action: auth.View, Refuse: asAPI, Handler: http.HandlerFunc(c.list)})
+	text.handle(auth.Route{Method: http.MethodGet, Pattern: apiPath + "/tasks", Action: auth.View, Refuse: asAPI, Handler: http.HandlerFunc(c.listTasks)})
+	text.handle(auth.Route{Method: http.MethodGet, Pattern: apiPath + "/suggest", Action: auth.View, Refuse: asAPI, Handler: http.HandlerFunc(c.suggest)})
 	text.handle(auth.Route{Method: http.MethodGet, Pattern: "/api/*", Action: auth.View, Refuse: asAPI, Handler: http.HandlerFunc(c.noAPI)})
 	text.get("/healthz", auth.Open, healthz)
 	text.get("/readyz", auth.Open, c.readyz)
@@ -277,8 +279,7 @@ func (c *Clusters) list(w http.ResponseWriter, r *http.Request) {
 		}
 		items = append(items, d)
 	}
-	w.Header().Set("Content-Type", jsonType)
-	_ = json.NewEncoder(w).Encode(map[string]any{"items": items}) // fails only if the client has gone
+	writeJSON(w, map[string]any{"items": items})
 }
 
 // readyz reports whether the histories are restored. One that cannot be opened holds up no other.

@@ -187,7 +187,7 @@ func (p *common) notLoaded(w http.ResponseWriter, r *http.Request, err error) {
 		})
 		return
 	}
-	if wrong, ok := errors.AsType[*lang.UnknownTaskError](err); ok {
+	if wrong, ok := errors.AsType[lang.UnresolvedError](err); ok {
 		p.problem(w, r, http.StatusBadRequest, templates.Problem{
 			Title: "Invalid search", Message: sentence(wrong.Error()), Back: p.urls.Prefix + "/tasks", BackText: "Newest tasks",
 		})
@@ -232,7 +232,7 @@ func (p *pages) Snapshot(ctx context.Context, topic string) (live.Snapshot, erro
 	_, moved := errors.AsType[redirect](err)
 	_, refused := errors.AsType[*auth.Error](err)
 	_, invalid := errors.AsType[*query.Error](err)
-	_, unknown := errors.AsType[*lang.UnknownTaskError](err)
+	_, unknown := errors.AsType[lang.UnresolvedError](err)
 	if missing || moved || refused || invalid || unknown || err == nil && (pg.static || pg.url != topic) {
 		return live.Snapshot{}, live.ErrNoTopic
 	}

@@ -32,7 +32,7 @@ func (p *tasksPage) load(ctx context.Context, a address) (page, error) {
 		return p.invalid(ctx, q, a.query, wrong)
 	}
 	pg, err := p.list(ctx, q)
-	if unknown, ok := errors.AsType[*lang.UnknownTaskError](err); ok {
+	if unknown, ok := errors.AsType[lang.UnresolvedError](err); ok {
 		return p.invalid(ctx, q, a.query, &query.Error{Param: "q", Message: unknown.Error(), Query: unknown.In(strings.TrimSpace(a.query.Get("q")))})
 	}
 	return pg, err

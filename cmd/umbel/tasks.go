@@ -37,8 +37,10 @@ func (c *tasksCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 	}
 	return c.read(ctx, log, func(db history.Store) error {
 		var err error
-		r.Query, err = view.ResolveCauses(ctx, view.Stored{TaskReader: db}, r.Query, r.Now)
-		if wrong, ok := errors.AsType[*query.UnknownTaskError](err); ok {
+		if r.Query, err = r.Query.Within(c.Member); err == nil {
+			r.Query, err = view.ResolveCauses(ctx, view.Stored{TaskReader: db}, r.Query, r.Now)
+		}
+		if wrong, ok := errors.AsType[query.UnresolvedError](err); ok {
 			text := strings.Join(s.args, " ")
 			return usageError{errors.New(marked(text, wrong.In(text)))}
 		}

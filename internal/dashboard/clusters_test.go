@@ -22,6 +22,7 @@ import (
 	"github.com/umbelhq/umbel/internal/dashboard"
 	"github.com/umbelhq/umbel/internal/livetest"
 	"github.com/umbelhq/umbel/internal/testpostgres"
+	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/history/postgres"
 	"github.com/umbelhq/umbel/web/auth"
@@ -382,6 +383,73 @@ func TestClustersInPostgreSQL(t *testing.T) {
 		}
 		if err := db.Close(); err != nil {
 			t.Error(err)
+		}
+	}
+}
+
+func TestSearchOfAllClusters(t *testing.T) {
+	t.Parallel()
+	s := newSeveral(t, dashboard.Options{SignIn: signedIn()})
+	s.until("connected", func() bool {
+		_, body := s.send(http.MethodGet, "/api/v1/clusters", "ann", "")
+		return strings.Count(body, `"connected":true`) == 2
+	})
+	for i, name := range []string{"shop", "billing", "shop"} {
+		event := fmt.Sprintf(`{"type":"task-received","uuid":"%s-%d","name":"pay","hostname":"w@%s","pid":1,"clock":%d,"timestamp":%d,"utcoffset":0}`,
+			name, i, name, 10-i, 1_790_000_000+i)
+		if err := s.brokers[name].Publish(t.Context(), broker.Message{RoutingKey: "task.received", ContentType: "application/json", Body: []byte(event)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ids := func(as, q string) string {
+		status, body := s.send(http.MethodGet, "/api/v1/tasks?q="+url.QueryEscape(q), as, "")
+		var list struct {
+			Items []struct{ ID, Cluster string }
+		}
+		if err := json.Unmarshal([]byte(body), &list); err != nil || status != http.StatusOK {
+			return fmt.Sprintf("%d %s", status, body)
+		}
+		var all []string
+		for _, i := range list.Items {
+			if !strings.HasPrefix(i.ID, i.Cluster+"-") {
+				t.Errorf("%s is said to be of %s", i.ID, i.Cluster)
+			}
+			all = append(all, i.ID)
+		}
+		return strings.Join(all, " ")
+	}
+	s.until("received", func() bool { return ids("ann", "") == "shop-2 billing-1 shop-0" })
+	for q, want := range map[string]string{
+		"cluster:shop": "shop-2 shop-0", "-cluster:SHOP": "billing-1", "cluster:billing OR id:shop-0": "billing-1 shop-0", "cluster:shop,billing name:pay": "shop-2 billing-1 shop-0",
+		"name:none": "",
+	} {
+		if got := ids("ann", q); got != want {
+			t.Errorf("%s finds %s, want %s", q, got, want)
+		}
+	}
+	if got := ids("bob", ""); got != "billing-1" {
+		t.Errorf("bob finds %s", got)
+	}
+	for _, name := range []string{"shop", "none"} { // one that there is not, and one that he may not see
+		if got := ids("bob", "cluster:"+name); !strings.Contains(got, "There is no cluster "+name+", or you may not see it.") {
+			t.Errorf("bob asks for %s: %s", name, got)
+		}
+		if status, page := s.send(http.MethodGet, "/tasks?q=cluster:"+name, "bob", ""); status != http.StatusBadRequest || !strings.Contains(page, "or you may not see it") {
+			t.Errorf("bob asks the page for %s: %d", name, status)
+		}
+	}
+	for path, want := range map[string]string{
+		"/api/v1/suggest?q=cluster:s": `"text":"shop"`, "/clusters/shop/api/v1/suggest?q=cluster:": `"text":"shop"`,
+		"/clusters/shop/api/v1/tasks?q=cluster:shop": `"id":"shop-2"`, "/clusters/shop/api/v1/tasks?q=cluster:billing": "this is the cluster shop: search all clusters",
+		"/clusters/shop/tasks?q=cluster:billing": "his is the cluster shop: search all clusters", "/tasks?q=cluster:shop": `href="/clusters/shop/tasks/shop-2"`,
+	} {
+		if _, body := s.send(http.MethodGet, path, "ann", ""); !strings.Contains(body, want) {
+			t.Errorf("%s without %s: %.2000s", path, want, body)
+		}
+	}
+	for _, path := range []string{"/api/v1/suggest?q=cluster:", "/clusters/billing/api/v1/suggest?q=cluster:", "/tasks", "/api/v1/tasks"} {
+		if _, body := s.send(http.MethodGet, path, "bob", ""); strings.Contains(body, "shop-") || strings.Contains(body, `"shop"`) {
+			t.Errorf("%s tells bob of shop: %s", path, body)
 		}
 	}
 }

@@ -249,6 +249,9 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 		return err
 	}
 	d.reader = reader
+	if o.Member != nil {
+		reader.SetCluster(o.Member.Name)
+	}
 	if d.outboxes != nil {
 		reader.WatchOutboxes(d.outboxes)
 	}

@@ -227,6 +227,10 @@ func (c *causeCache) find(id string, now time.Time, find func() (*causes, error)
 
 // resolveCauses resolves a query of one that reads r.
 func (r *Reader) resolveCauses(ctx context.Context, q query.Query) (query.Query, error) {
+	q, err := q.Within(r.cluster)
+	if err != nil {
+		return q, err
+	}
 	return resolveCauses(q, func(id string) (*causes, error) {
 		now := r.now()
 		return r.causes.find(id, now, func() (*causes, error) { return findCauses(ctx, r, id, now) })

@@ -92,6 +92,9 @@ func judge(g history.DuplicateGroup, excluded []string, o duplicates.Options) Du
 	return judged
 }
 
+// SetCluster says which one of several clusters is read, as conditions of queries may name it. Call it before anything is read.
+func (r *Reader) SetCluster(name string) { r.cluster = name }
+
 // SetAcksLate has verdicts on duplicates say whether a worker acknowledges a task after it has run, as f reports where it
 // knows. f is called often and must not wait. Call SetAcksLate before anything is read.
 func (r *Reader) SetAcksLate(f func(worker, task string) (late, ok bool)) { r.acksLate = f }

@@ -89,6 +89,9 @@ func (p *Past) Tasks(ctx context.Context, q history.TaskRequest) (history.TaskPa
 func (p *Past) tasks(ctx context.Context, q history.TaskRequest, divided []state.Task) (history.TaskPage, error) {
 	q.Limit, q.Until, q.Now = min(max(q.Limit, 1), maxPage), p.at, p.Instant()
 	var err error
+	if q.Query, err = q.Query.Within(p.Reader.cluster); err != nil {
+		return history.TaskPage{}, err
+	}
 	if q.Query, err = ResolveCauses(ctx, p, p.resolve(q.Query), q.Now); err != nil {
 		return history.TaskPage{}, err
 	}

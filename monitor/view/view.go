@@ -92,6 +92,7 @@ type Reader struct {
 	causes causeCache
 	// outboxes of applications, nil if none is watched.
 	outboxes Outboxes
+	cluster  string                                    // see SetCluster
 	acksLate func(worker, task string) (late, ok bool) // nil if unknown
 }
 

@@ -116,6 +116,9 @@ func conditions(part string, whole bool, values func(Field, string) []string) []
 		all = append(all, choice{text: f.String() + ":", help: f.Help()})
 	}
 	for _, f := range Fields() {
+		if f == Cluster && len(values(Cluster, "")) == 0 { // there is one, without a name
+			continue
+		}
 		for _, alias := range append([]string{f.String()}, fields[f].aliases...) {
 			all = append(all, choice{text: f.String() + ":", help: f.Help(), match: alias})
 		}
@@ -162,7 +165,7 @@ func choices(f Field, known []string) []choice {
 		for _, s := range OutboxValues() {
 			all = append(all, choice{text: s, help: outboxHelp(s)})
 		}
-	case f.Type() == Word, f.Causal():
+	case f.Type() == Word, f == Cluster, f.Causal():
 		for _, s := range known {
 			all = append(all, choice{text: quoted(f, s), match: s})
 		}

@@ -29,6 +29,8 @@ const (
 	Dup    // how it repeats work: a Dup value, or a call, state.CallID
 	Outbox // stage in an application's outbox, which a Query has only until it is resolved
 
+	Cluster // name of one of several, which a Query has only until Within or In
+
 	// Before and those that follow are ids of tasks to which it is causally related. A Query has these, too, only until it
 	// is resolved.
 	Before     // something of it may have led to something of the task

@@ -31,6 +31,7 @@ var fields = [...]field{ //nolint:gochecknoglobals // a constant table
 	Is:         {"is", Set, nil, "what is special about it"},
 	Dup:        {"dup", Set, []string{"duplicate"}, "how it repeats work"},
 	Outbox:     {"outbox", Set, nil, "how far it has come in an application's outbox"},
+	Cluster:    {"cluster", Set, nil, "cluster that it is in"},
 	Before:     {"before", Set, nil, "what may have led to a task"},
 	After:      {"after", Set, nil, "what a task may have led to"},
 	Concurrent: {"concurrent", Set, nil, "what nothing orders before or after a task"},

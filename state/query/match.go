@@ -39,8 +39,8 @@ func (f Field) matches(v Value, t *state.Task, now time.Time) bool {
 		if f == Dup {
 			return duplicates(t, v.Text)
 		}
-		if f == Outbox || f.Causal() {
-			return false // see Query.Resolve
+		if f == Outbox || f == Cluster || f.Causal() {
+			return false // see Query.Resolve and Query.In
 		}
 		return Marked(t, v.Text)
 	case Text:

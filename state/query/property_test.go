@@ -52,6 +52,9 @@ func value(f query.Field) *rapid.Generator[query.Value] {
 			if f.Causal() {
 				return query.Value{Match: query.Exact, Text: rapid.SampledFrom([]string{"a", "A", "a b", "OR"}).Draw(t, "task")}
 			}
+			if f == query.Cluster {
+				return query.Value{Match: query.Exact, Text: rapid.SampledFrom([]string{"shop", "eu-1"}).Draw(t, "cluster")}
+			}
 			if f == query.Outbox {
 				return query.Value{Match: query.Exact, Text: rapid.SampledFrom(query.OutboxValues()).Draw(t, "outbox")}
 			}

@@ -122,7 +122,7 @@ func setValue(f Field, w word) (Value, *Error) {
 		}
 		return Value{Match: Exact, Text: strings.ToUpper(text)}, nil
 	}
-	if f.Causal() {
+	if f.Causal() || f == Cluster {
 		return Value{Match: Exact, Text: text}, nil
 	}
 	text = strings.ToLower(text)

@@ -1,5 +1,12 @@
 package api
 
+// ClusterTask is a task of one of several clusters.
+type ClusterTask struct {
+	Cluster string `json:"cluster"`
+
+	Task
+}
+
 // Cluster is one of several that an Umbel watches.
 type Cluster struct {
 	Name           string   `json:"name"`

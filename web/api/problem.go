@@ -113,7 +113,7 @@ func (a *api) failed(ctx context.Context, err error) error {
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
 		return badParameter(wrong)
 	}
-	if wrong, ok := errors.AsType[*lang.UnknownTaskError](err); ok {
+	if wrong, ok := errors.AsType[lang.UnresolvedError](err); ok {
 		return badParameter(&query.Error{Param: "q", Message: "is invalid: " + wrong.Error()})
 	}
 	if wrong, ok := errors.AsType[*command.Error](err); ok {

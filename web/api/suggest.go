@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -48,17 +49,35 @@ func (a *api) suggest(ctx context.Context, r *suggestInput) (*response[Suggestio
 	}
 	ctx, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
+	list := complete(text, at, func(f lang.Field, part string) []string { return a.known(ctx, f, part) })
+	return &response[Suggestions]{Body: list}, nil
+}
+
+// Complete returns completions of a query at a position, by default at its end.
+func Complete(text, position string, values func(f lang.Field, part string) []string) Suggestions {
+	text = text[:min(len(text), query.MaxText)]
+	at, err := strconv.Atoi(position)
+	if err != nil || at < 0 || at > len(text) {
+		at = len(text)
+	}
+	return complete(text, at, values)
+}
+
+func complete(text string, at int, values func(f lang.Field, part string) []string) Suggestions {
 	list := Suggestions{Items: []Suggestion{}}
-	for _, s := range lang.Complete(text, at, func(f lang.Field, part string) []string { return a.known(ctx, f, part) }) {
+	for _, s := range lang.Complete(text, at, values) {
 		list.Items = append(list.Items, Suggestion{
 			Text: s.Text, Help: s.Help, Query: text[:s.Start] + s.Text + text[s.End:], At: s.Start + len(s.Text),
 		})
 	}
-	return &response[Suggestions]{Body: list}, nil
+	return list
 }
 
 // known returns the values of a field that contain part, from memory and from the history if it can be read.
 func (a *api) known(ctx context.Context, f lang.Field, part string) []string {
+	if f == lang.Cluster {
+		return auth.FromContext(ctx).Clusters
+	}
 	var counts state.Counts
 	var workers []state.Worker
 	a.backend.View(func(c state.View) { counts, workers = c.Counts(), c.Workers() })

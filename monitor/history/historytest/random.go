@@ -180,6 +180,9 @@ func (d random) value(f query.Field) query.Value {
 		if f.Causal() {
 			return query.Value{Match: query.Exact, Text: d.word(query.ID)}
 		}
+		if f == query.Cluster {
+			return query.Value{Match: query.Exact, Text: d.word(query.Name)}
+		}
 		if f == query.Outbox {
 			return query.Value{Match: query.Exact, Text: pick(d, query.OutboxValues())}
 		}

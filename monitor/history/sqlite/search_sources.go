@@ -134,7 +134,7 @@ func (c *compiler) termSources(ctx context.Context, t query.Term) ([]source, err
 		return isSources(t.Values), nil
 	case t.Field == query.Dup:
 		return dupSources(t.Values), nil
-	case t.Field == query.Outbox || t.Field.Causal():
+	case t.Field == query.Outbox || t.Field == query.Cluster || t.Field.Causal():
 		return nil, nil
 	case byState(t.Field):
 		plans, err := c.statePlans(ctx, []query.Expr{t})

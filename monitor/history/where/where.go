@@ -122,7 +122,7 @@ func compileTerm(ctx context.Context, t query.Term, now time.Time, terms Terms) 
 		return is(t.Values), nil
 	case t.Field == query.Dup:
 		return dup(t.Values, terms), nil
-	case t.Field == query.Outbox || t.Field.Causal():
+	case t.Field == query.Outbox || t.Field == query.Cluster || t.Field.Causal():
 		return Never(), nil // not resolved
 	case t.Field.Type() == query.Text:
 		return terms.Text(ctx, t)
