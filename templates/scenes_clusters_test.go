@@ -27,8 +27,8 @@ func clusterScenes() map[string]scene {
 			{Name: "new", Href: "/ops/clusters/new/"},
 		}}},
 		"clusters-tasks": {l, templates.ClusterTasks{Text: evil, Limit: 2, Problems: []string{evil}, Tasks: []templates.ClusterTask{
-			{Cluster: "shop", URLs: l.URLs, Task: state.Task{ID: evil, State: state.Failure, Exception: &evilText, UpdatedAt: 1}},
-			{Cluster: evil, URLs: l.URLs, Task: state.Task{ID: "b", State: state.Success}},
+			{Cluster: "shop", URLs: urls(), Task: state.Task{ID: evil, State: state.Failure, Exception: &evilText, UpdatedAt: 1}},
+			{Cluster: evil, URLs: urls(), Task: state.Task{ID: "b", State: state.Success}},
 		}}},
 		"clusters-member": {member, templates.Tokens{}},
 	}
