@@ -99,6 +99,7 @@ func (s *scrape) ingest(h view.Health, m view.Metrics) {
 
 // history writes how writing the history does.
 func (s *scrape) history(h view.Health, m view.Metrics) {
+	s.nodes(h.Nodes)
 	s.gauge("umbel_unsaved_tasks", "Tasks with changes not yet in the history.", float64(h.Store.UnsavedTasks))
 	s.gauge("umbel_pending_events", "Events folded and not yet in the history.", float64(h.Store.PendingEvents))
 	s.gauge("umbel_backpressure", "1 while so much is pending that nothing more is received.", truth(h.Store.Backpressure))

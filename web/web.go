@@ -405,11 +405,12 @@ func healthz(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("ok
 // readyz reports whether the history is restored. It does not depend on the broker: pages say if that is unavailable.
 func readyz(b Backend) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		if !b.Health().Ready {
+		h := b.Health()
+		if !h.Ready {
 			http.Error(w, "not ready", http.StatusServiceUnavailable)
 			return
 		}
-		_, _ = w.Write([]byte("ready\n"))
+		_, _ = w.Write([]byte("ready\n" + nodesText(h.Nodes)))
 	}
 }
 

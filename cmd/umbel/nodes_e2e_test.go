@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
 	"strings"
 	"sync"
@@ -23,52 +24,84 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// TestNodesTakeOver kills the leader of three Umbels on one cluster again and again, starts it again, and compares every task and
-// every minute on each with the truth.
+// TestNodesTakeOver has three Umbels share a history, and while events come kills the leader, stops it for longer than its lease,
+// cuts it from the database, and has it leave. Then every task and every count must be as in truth, on each node.
 func TestNodesTakeOver(t *testing.T) {
 	t.Parallel()
-	const rounds = 3
 	simulated, err := simulate.New(simulate.Options{
 		Seed: 5, Rate: 30, Start: time.Now().Add(-time.Hour), Length: 2 * time.Minute, Truth: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	var bodies [][]byte
+	n := newNodes(t)
 	for d, ok := simulated.Next(); ok; d, ok = simulated.Next() {
-		bodies = append(bodies, d.Body)
+		n.bodies = append(n.bodies, d.Body)
 	}
-	c := newNodes(t)
-	c.bodies = bodies
 	for _, name := range []string{"a", "b", "c"} {
-		c.start(name)
+		n.start(name)
 	}
-	for round := range rounds {
-		part := bodies[round*len(bodies)/rounds : (round+1)*len(bodies)/rounds]
+	faults := []func(leader string){n.kill, n.pause, n.cut, n.kill, n.leave}
+	for i, fault := range faults {
+		part := n.bodies[i*len(n.bodies)/len(faults) : (i+1)*len(n.bodies)/len(faults)]
 		var publishing sync.WaitGroup
 		publishing.Go(func() {
 			for _, body := range part {
-				if err := c.bus.publish(t.Context(), routingKeyOf(body), body); err != nil {
+				if err := n.bus.publish(t.Context(), routingKeyOf(body), body); err != nil {
 					t.Errorf("publish: %v", err)
 					return
 				}
 			}
 		})
 		<-time.After(300 * time.Millisecond)
-		dead := c.leader()
-		c.nodes[dead].end(t, syscall.SIGKILL)
+		fault(n.leader())
 		publishing.Wait()
-		killed := time.Now()
-		eventually(t, timeout, func() error {
-			if c.leader() == dead {
-				return errors.New("nobody has taken over")
-			}
-			return nil
-		})
-		t.Logf("%s took over from %s after %v", c.leader(), dead, time.Since(killed))
-		c.start(dead)
 	}
-	c.compare(simulated.Truth())
+	n.compare(simulated.Truth())
+}
+
+// kill kills the leader, and starts it again once another one leads.
+func (n *nodes) kill(leader string) {
+	n.nodes[leader].end(n.t, syscall.SIGKILL)
+	n.takenOver(leader)
+	n.start(leader)
+}
+
+// leave stops the leader in order.
+func (n *nodes) leave(leader string) {
+	if status := n.nodes[leader].end(n.t, syscall.SIGTERM); status != 0 {
+		n.t.Errorf("stopped with status %d, want 0", status)
+	}
+	n.takenOver(leader)
+	n.start(leader)
+}
+
+// pause stops the leader until another one leads, and for 8 s. It must not write when it goes on.
+func (n *nodes) pause(leader string) {
+	rest := time.After(8 * time.Second)
+	n.nodes[leader].signal(syscall.SIGSTOP)
+	n.takenOver(leader)
+	<-rest
+	n.nodes[leader].signal(syscall.SIGCONT)
+	n.nodes[leader].await(n.t, "another node leads, or may")
+}
+
+// cut breaks the connections of the leader to the database, which it opens again.
+func (n *nodes) cut(leader string) {
+	testpostgres.Execute(n.t, n.url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '"+n.application(leader)+"'")
+}
+
+// takenOver waits until another node than before leads.
+func (n *nodes) takenOver(before string) {
+	n.t.Helper()
+	begun := time.Now()
+	eventually(n.t, timeout, func() error {
+		if n.leader() == before {
+			return errors.New("nobody has taken over")
+		}
+		return nil
+	})
+	n.t.Logf("%s took over from %s after %v", n.leader(), before, time.Since(begun))
 }
 
 // nodes are Umbels that share a history.
@@ -96,11 +129,14 @@ func newNodes(t *testing.T) *nodes {
 
 func (n *nodes) start(name string) {
 	n.t.Helper()
-	d := start(n.t, nil, "serve", "--broker-url", n.broker, "--history", n.url, "--node", name, "--max-tasks", "1000",
+	d := start(n.t, nil, "serve", "--broker-url", n.broker, "--history", n.url+"&application_name="+n.application(name), "--node", name, "--max-tasks", "1000",
 		"--keep-succeeded", "0", "--keep-failed", "0", "--keep-events", "0")
 	d.connected(n.t)
 	n.nodes[name] = d
 }
+
+// application is what the database calls a node.
+func (n *nodes) application(name string) string { return path.Base(n.broker) + "-" + name }
 
 // leader returns the name of the node that holds the lease.
 func (n *nodes) leader() string {

@@ -88,7 +88,10 @@ func (f *follower) keep(b pendingBatch) {
 func (f *follower) count() {
 	f.in.mu.Lock()
 	defer f.in.mu.Unlock()
-	f.in.pending.writingBytes, f.in.pending.writingEvents = f.bytes, f.events
+	f.in.pending.writingBytes, f.in.pending.writingEvents, f.in.pending.oldest = f.bytes, f.events, time.Time{}
+	if len(f.batches) > 0 {
+		f.in.pending.oldest = f.batches[0].at
+	}
 }
 
 // read merges what the leader has written since the last time.

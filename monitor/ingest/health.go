@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/umbelhq/umbel/state"
@@ -24,6 +25,8 @@ type Health struct {
 
 	MissingStarted int64      // task-started events that workers have sent and that were not received so far, at least
 	Gaps           []loss.Gap // where they are missing: the newest 200, by the time at which they were sent
+
+	Nodes NodesHealth
 
 	Memory MemoryHealth // within the last second
 
@@ -97,6 +100,9 @@ func (in *Ingester) Health() Health {
 	in.healthMu.Lock()
 	defer in.healthMu.Unlock()
 	h.Broker, h.Store, h.Ready, h.Notices = in.brokerHealth, in.storeHealth, in.ready, in.notices
+	if h.Nodes = in.nodesHealth; h.Nodes.Notice != "" {
+		h.Notices = append(slices.Clip(h.Notices), h.Nodes.Notice)
+	}
 	h.Restoring = h.Ready && in.restoring.Load()
 	h.Store.ActiveBytes, h.Store.Oversized = kept.ActiveBytes, kept.OverMaxSize
 	h.Broker.Loss = in.outages.loss()

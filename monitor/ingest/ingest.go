@@ -138,6 +138,7 @@ type Ingester struct {
 	brokerHealth BrokerHealth
 	outages      outages
 	storeHealth  StoreHealth
+	nodesHealth  NodesHealth
 	ready        bool
 }
 
@@ -199,6 +200,7 @@ func (in *Ingester) Run(ctx context.Context) error {
 		return in.supervise(ctx)
 	})
 	g.Go(func() error { return in.tick(ctx) })
+	g.Go(func() error { return in.report(ctx) })
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	g.Go(func() error {
 		defer cancel()

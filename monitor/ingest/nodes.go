@@ -5,6 +5,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
 )
@@ -17,6 +18,10 @@ type Shared interface {
 	TryLead(ctx context.Context) (bool, error)
 	// Lost returns a channel that is closed once this node, which TryLead had lead, no longer does. Write then fails.
 	Lost() <-chan struct{}
+	// Report tells the other nodes how this one is doing, and returns all, and how far the clock of the store is ahead of this process's.
+	Report(ctx context.Context, r history.NodeReport) (nodes []history.Node, ahead time.Duration, err error)
+	// GiveUp lets another node lead.
+	GiveUp(ctx context.Context) error
 	// NewestChange returns the number of the newest change of a task.
 	NewestChange(ctx context.Context) (int64, error)
 	// Written returns the number of the newest change that this process has written, 0 if it has written none.
@@ -29,6 +34,13 @@ type Shared interface {
 
 // leadEvery is how often a node that follows tries to lead.
 const leadEvery = 100 * time.Millisecond
+
+// Of reports between nodes.
+const (
+	reportEvery  = time.Second
+	maxAway      = 5 * time.Second // without a broker, after which a leader lets another node lead that has one
+	maxClockDiff = 2 * time.Second // between this process and the store
+)
 
 // Leads reports whether this process writes the history.
 func (in *Ingester) Leads() bool { return in.leads.Load() }
@@ -99,6 +111,9 @@ func (in *Ingester) follow(ctx context.Context) (leads bool) {
 		case <-in.writer.due:
 			in.follower.step(ctx)
 		case <-try.C:
+			if !in.eligible() {
+				continue
+			}
 			leads, err := in.shared.TryLead(ctx)
 			if err != nil && ctx.Err() == nil {
 				in.log.Warn("it is not known who leads", "error", err)
@@ -145,7 +160,7 @@ func (in *Ingester) takeOver(ctx context.Context) error {
 			in.log.Error("events not folded again", "error", err)
 		}
 	}
-	in.pending.writingBytes, in.pending.writingEvents = 0, 0
+	in.pending.writingBytes, in.pending.writingEvents, in.pending.oldest = 0, 0, time.Time{}
 	in.cluster, in.lost, in.rollups, in.omitted = fresh.cluster, fresh.lost, fresh.rollups, fresh.omitted
 	in.writer.entries, in.writer.last, in.writer.savedTasks = fresh.writer.entries, fresh.writer.last, fresh.writer.savedTasks
 	in.restoring.Store(fresh.restoring.Load())

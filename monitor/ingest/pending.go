@@ -16,10 +16,11 @@ type pendingBatch struct {
 	stream   broker.EventStream // of the newest message
 	tag      uint64             // of the newest message
 
-	spare         []byte // memory to reuse for the next journal
-	writingBytes  int    // of a journal that is being written
-	writingEvents int    // events in it
-	unacked       int    // messages folded and not acknowledged
+	spare         []byte    // memory to reuse for the next journal
+	writingBytes  int       // of a journal that is being written
+	writingEvents int       // events in it
+	oldest        time.Time // when the oldest of the events was folded that a node which follows keeps, zero if it keeps none
+	unacked       int       // messages folded and not acknowledged
 }
 
 // add appends an event unless it is known: then it is on disk or pending already.

@@ -16,6 +16,9 @@ const (
 // ErrFinished reports that a task has ended and cannot be dismissed.
 var ErrFinished = errors.New("the task has ended")
 
+// ErrFollows reports that another node leads, which alone can change what is concluded of a task.
+var ErrFollows = errors.New("another Umbel that shares the history leads: dismiss the task there (Settings says which)")
+
 // reconcile concludes every 5 s which unfinished tasks are lost, and reports whether anything has changed. mu is held.
 func (in *Ingester) reconcile(now, connected time.Time) bool {
 	if now.Sub(connected) < stabilizeTime || now.Sub(in.reconciled).Abs() < reconcileEvery {
@@ -77,6 +80,9 @@ func (in *Ingester) Reinstate(ctx context.Context, id string) error {
 
 // changeUnfinished calls f if the task is unfinished, after loading it if it is not in memory.
 func (in *Ingester) changeUnfinished(ctx context.Context, id string, f func(c *state.Cluster, now int64)) error {
+	if !in.leads.Load() && in.restored.Load() {
+		return ErrFollows
+	}
 	in.mu.RLock()
 	_, inMemory := in.cluster.Task(id)
 	in.mu.RUnlock()

@@ -29,6 +29,8 @@ type (
 	StoreHealth = ingest.StoreHealth
 	// MemoryHealth is ingest.MemoryHealth.
 	MemoryHealth = ingest.MemoryHealth
+	// NodesHealth is ingest.NodesHealth.
+	NodesHealth = ingest.NodesHealth
 	// Loss is ingest.Loss.
 	Loss = ingest.Loss
 	// Rates is ingest.Rates.

@@ -28,6 +28,7 @@ const (
 	stateNoSchema      = "3F000"
 	stateNoTable       = "42P01"
 	stateNoColumn      = "42703"
+	stateLocked        = "55P03"
 	stateDeadlock      = "40P01"
 	stateSerialization = "40001"
 	classAuthorization = "28"

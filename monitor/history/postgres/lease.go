@@ -94,6 +94,11 @@ func (d *DB) tryLease(ctx context.Context) (holder string, until time.Time, epoc
 		return "", until, 0, err
 	}
 	defer begun.Rollback() //nolint:errcheck // or it was committed
+	if d.node != "" {
+		if _, err := begun.ExecContext(ctx, `SET LOCAL lock_timeout = '500ms'`); err != nil {
+			return "", until, 0, err
+		}
+	}
 	_, err = begun.ExecContext(ctx, `INSERT INTO lease (cluster, shard, holder, epoch, until) VALUES ($1, 0, '', 0, 'epoch') ON CONFLICT DO NOTHING`,
 		defaultCluster)
 	if err != nil {

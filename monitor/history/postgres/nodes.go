@@ -3,7 +3,13 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
+	"fmt"
+	"time"
 
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
@@ -21,6 +27,9 @@ func (d *DB) TryLead(ctx context.Context) (leads bool, err error) {
 		return false, err
 	}
 	holder, _, epoch, err := d.tryLease(ctx)
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == stateLocked {
+		return false, d.endOldTransactions(ctx)
+	}
 	if holder != "" || err != nil {
 		return false, err
 	}
@@ -43,6 +52,15 @@ func (d *DB) TryLead(ctx context.Context) (leads bool, err error) {
 	d.lease.hold(epoch)
 	d.log.Info("this node leads", "node", d.node, "epoch", epoch)
 	return true, nil
+}
+
+// endOldTransactions ends those that keep the lease, which has run out, from being taken: a process that is stopped stays within its
+// transaction.
+func (d *DB) endOldTransactions(ctx context.Context) error {
+	_, err := d.keep.ExecContext(ctx, `SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE xact_start < clock_timestamp() - interval '2 s' AND pid IN (
+		SELECT pid FROM pg_locks WHERE locktype = 'relation' AND relation = 'lease'::regclass AND granted AND pid <> pg_backend_pid())`)
+	d.log.Warn("transactions of the last leader were ended: it does not answer")
+	return err
 }
 
 // Lost returns a channel that is closed once this node, which TryLead had lead, no longer does.
@@ -102,4 +120,55 @@ func (t *tx) numberChanges(records []record) error {
 	return nil
 }
 
-func (d *DB) keepNode() {}
+// Report tells the other nodes how this one is doing, and returns all that have reported within a day, by name, and how far the clock
+// of the database is ahead.
+func (d *DB) Report(ctx context.Context, r history.NodeReport) (nodes []history.Node, ahead time.Duration, err error) {
+	defer annotate(&err, "report to other nodes")
+	epoch := d.lease.epoch.Load()
+	if d.lease.lost.Load() {
+		epoch = 0
+	}
+	ctx, cancel := context.WithTimeout(ctx, leaseLength)
+	defer cancel()
+	result, err := d.keep.ExecContext(ctx, `INSERT INTO nodes (name, holder, since, seen, connected, lag, epoch)
+		VALUES ($1, $2, clock_timestamp(), clock_timestamp(), $3, $4, $5)
+		ON CONFLICT (name) DO UPDATE SET holder = excluded.holder, seen = excluded.seen, connected = excluded.connected, lag = excluded.lag,
+			epoch = excluded.epoch,
+			since = CASE WHEN nodes.epoch = excluded.epoch AND nodes.holder = excluded.holder THEN nodes.since ELSE excluded.since END
+		WHERE nodes.holder = excluded.holder OR nodes.seen < clock_timestamp() - $6 * interval '1 microsecond'`,
+		d.node, d.lease.holder, r.Connected, r.Lag.Microseconds(), epoch, history.MaxNodeSilence.Microseconds())
+	if err != nil {
+		return nil, 0, err
+	}
+	if n, err := result.RowsAffected(); n == 0 && err == nil {
+		return nil, 0, fmt.Errorf("another Umbel that shares the history is called %s too: give each a --node of its own", d.node)
+	}
+	begun := time.Now()
+	err = tables.EachRow(ctx, d.keep, `SELECT name, n.holder = $1, n.epoch > 0 AND l.epoch = n.epoch AND until > now(), since, extract(epoch FROM now() - seen)::float8,
+			connected, lag, extract(epoch FROM now())::float8
+		FROM nodes n LEFT JOIN lease l ON l.cluster = $2 AND l.shard = 0 WHERE seen > now() - interval '1 day' ORDER BY name`,
+		[]any{d.lease.holder, defaultCluster}, func(rows *sql.Rows) error {
+			var n history.Node
+			var leads sql.NullBool
+			var silent, now float64
+			var lag int64
+			err := rows.Scan(&n.Name, &n.Self, &leads, &n.Since, &silent, &n.Connected, &lag, &now)
+			n.Leads, n.Lag, n.Silent = leads.Bool, time.Duration(lag)*time.Microsecond, max(0, time.Duration(silent*float64(time.Second)))
+			nodes = append(nodes, n)
+			ahead = time.UnixMicro(int64(now * 1e6)).Sub(begun)
+			return err
+		})
+	return nodes, ahead, err
+}
+
+// GiveUp lets another node lead.
+func (d *DB) GiveUp(ctx context.Context) (err error) {
+	defer annotate(&err, "give up leading")
+	if d.lease.lost.Load() {
+		return nil
+	}
+	epoch := d.lease.epoch.Load()
+	d.lease.lose()
+	_, err = d.keep.ExecContext(ctx, `UPDATE lease SET until = 'epoch' WHERE cluster = $1 AND shard = 0 AND epoch = $2`, defaultCluster, epoch)
+	return err
+}

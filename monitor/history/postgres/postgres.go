@@ -139,9 +139,7 @@ func (d *DB) open(ctx context.Context, config *pgx.ConnConfig, readOnly bool) er
 			return err
 		}
 	}
-	if d.keepLease(); d.node != "" {
-		d.keepNode()
-	}
+	d.keepLease()
 	for _, n := range d.notices {
 		d.log.Warn(n) //nolint:sloglint // the notice is the message, as on the pages
 	}

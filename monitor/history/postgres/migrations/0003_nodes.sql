@@ -7,7 +7,7 @@ CREATE INDEX tasks_by_change ON tasks (changed);
 CREATE TABLE nodes (
     name text COLLATE "C" PRIMARY KEY,
     holder text NOT NULL,
-    started timestamptz NOT NULL,
+    since timestamptz NOT NULL, -- when it began to lead or to follow
     seen timestamptz NOT NULL,
     connected boolean NOT NULL,
     lag bigint NOT NULL, -- µs
