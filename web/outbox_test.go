@@ -71,14 +71,14 @@ func (p *outboxWeb) enqueue(t *testing.T, n int) []int64 {
 func (p *outboxWeb) become(t *testing.T, s history.CommandState, ids ...int64) {
 	t.Helper()
 	now := time.UnixMicro(noon).Add(time.Second)
-	if _, err := p.db.Claim(t.Context(), now, 500, 500); err != nil {
+	if _, err := p.db.Claim(t.Context(), "relay", now, 500, 500); err != nil {
 		t.Fatal(err)
 	}
 	var outcomes []history.Outcome
 	for _, id := range ids {
 		outcomes = append(outcomes, history.Outcome{ID: id, State: s, Error: "no such queue: mail", Attempts: 8})
 	}
-	if err := p.db.RecordOutcomes(t.Context(), now, outcomes); err != nil {
+	if err := p.db.RecordOutcomes(t.Context(), "relay", now, outcomes); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -42,10 +42,10 @@ func enqueue(db *sqlite.DB, lines string) error {
 		if o.State == "" {
 			continue
 		}
-		if _, err := db.Claim(ctx, at, 1, 1); err != nil {
+		if _, err := db.Claim(ctx, "relay", at, 1, 1); err != nil {
 			return err
 		}
-		err = db.RecordOutcomes(ctx, at, []history.Outcome{{ID: written[0].ID, State: history.CommandState(o.State), Error: o.Error}})
+		err = db.RecordOutcomes(ctx, "relay", at, []history.Outcome{{ID: written[0].ID, State: history.CommandState(o.State), Error: o.Error}})
 		if err != nil {
 			return err
 		}

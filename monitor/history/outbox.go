@@ -201,6 +201,35 @@ type CommandReader interface {
 	VerifyAudit(ctx context.Context) (int64, error)
 }
 
+// Relays is what relays do with commands. There is one in each process that sends; several processes may share an outbox. A
+// relay has a name that no other has, or had. Once it is gone, the name is not used again.
+type Relays interface {
+	// BeginRelay lets a relay claim commands for as long as is returned, from before the call; zero is until the process ends.
+	BeginRelay(ctx context.Context, relay string) (time.Duration, error)
+	// RenewRelay lets it go on for as long from now, ErrNotFound if it is gone.
+	RenewRelay(ctx context.Context, relay string) error
+	// EndRelay says that it is gone.
+	EndRelay(ctx context.Context, relay string) error
+	// Claim marks due commands of this schema as in flight for a relay and returns them: at most limit, and at most perGroup of
+	// one group. It skips groups that have a command in flight, and takes the commands of a group by ID up to the first
+	// that is not due. Pending commands past ExpiresAt become expired.
+	Claim(ctx context.Context, relay string, now time.Time, limit, perGroup int) (Claimed, error)
+	// RecordOutcomes updates commands that a relay has claimed. It ignores those that are not in flight for it anymore.
+	RecordOutcomes(ctx context.Context, relay string, now time.Time, outcomes []Outcome) error
+	// AddReplies adds replies to sent commands. It ignores commands in another state.
+	AddReplies(ctx context.Context, now time.Time, replies []CommandReplies) error
+	// Reclaim makes commands pending again that relays have claimed which are gone, and marks as unanswered those that wait
+	// for replies to such a relay. Of the commands of the relay itself, it makes those pending that were claimed before a time,
+	// except those with the ids in except.
+	Reclaim(ctx context.Context, relay string, now, before time.Time, except []int64) (Reclaimed, error)
+}
+
+// Reclaimed is the result of Reclaim, in numbers of commands.
+type Reclaimed struct {
+	Pending    int // again
+	Unanswered int
+}
+
 // Outbox stores commands until they are sent and after, and the audit log.
 type Outbox interface {
 	CommandReader
@@ -213,17 +242,8 @@ type Outbox interface {
 	// CommandsByKey returns the commands of the request that was enqueued with an idempotency key within the last day,
 	// false if none was. The error is ErrKeyReused if its fingerprint differs.
 	CommandsByKey(ctx context.Context, key, fingerprint string, now time.Time) (commands []Command, ok bool, err error)
-	// Claim marks due commands of this schema as in flight and returns them: at most limit, and at most perGroup of one
-	// group. It skips groups that have a command in flight, and takes the commands of a group by ID up to the first
-	// that is not due. Pending commands past ExpiresAt become expired.
-	Claim(ctx context.Context, now time.Time, limit, perGroup int) (Claimed, error)
-	// RecordOutcomes updates claimed commands. It ignores commands that are not in flight anymore.
-	RecordOutcomes(ctx context.Context, now time.Time, outcomes []Outcome) error
-	// AddReplies adds replies to sent commands. It ignores commands in another state.
-	AddReplies(ctx context.Context, now time.Time, replies []CommandReplies) error
-	// Reclaim makes commands pending again that were claimed before a time and have no outcome, except those with the ids
-	// in except, and returns how many.
-	Reclaim(ctx context.Context, before time.Time, except []int64) (int, error)
+	Relays
+
 	// Requeue makes dead commands pending again, with no attempts and a new expiry, and returns how many. It ignores ids
 	// of commands that are not dead. It writes the audit record unless there were none.
 	Requeue(ctx context.Context, ids []int64, now, expires time.Time, a AuditRecord) (int, error)

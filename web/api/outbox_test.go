@@ -39,10 +39,10 @@ func (f *fixture) enqueue(t *testing.T, actor string, kinds ...string) []int64 {
 func (f *fixture) settle(t *testing.T, outcomes ...history.Outcome) {
 	t.Helper()
 	now := time.UnixMicro(start).Add(time.Second)
-	if _, err := f.db.Claim(t.Context(), now, 500, 500); err != nil {
+	if _, err := f.db.Claim(t.Context(), "relay", now, 500, 500); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.db.RecordOutcomes(t.Context(), now, outcomes); err != nil {
+	if err := f.db.RecordOutcomes(t.Context(), "relay", now, outcomes); err != nil {
 		t.Fatal(err)
 	}
 }

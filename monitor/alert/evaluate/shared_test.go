@@ -52,7 +52,7 @@ func (p pair) takeOver(t *testing.T, failed ...int64) {
 // send has the relay of a process send what its outbox holds.
 func (w *world) send(t *testing.T) {
 	t.Helper()
-	claimed, err := w.Claim(t.Context(), w.now, 100, 100)
+	claimed, err := w.Claim(t.Context(), "relay", w.now, 100, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +60,7 @@ func (w *world) send(t *testing.T) {
 	for _, c := range claimed.Commands {
 		outcomes = append(outcomes, history.Outcome{ID: c.ID, State: history.CommandDone, SentAt: w.now})
 	}
-	if err := w.RecordOutcomes(t.Context(), w.now, outcomes); err != nil {
+	if err := w.RecordOutcomes(t.Context(), "relay", w.now, outcomes); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -128,22 +128,22 @@ func (s stepStore) Enqueue(ctx context.Context, o history.CommandRequest) ([]his
 	return s.Outbox.Enqueue(ctx, o)
 }
 
-func (s stepStore) Claim(ctx context.Context, now time.Time, limit, each int) (history.Claimed, error) {
+func (s stepStore) Claim(ctx context.Context, relay string, now time.Time, limit, each int) (history.Claimed, error) {
 	s.step()
 	defer s.step()
-	return s.Outbox.Claim(ctx, now, limit, each)
+	return s.Outbox.Claim(ctx, relay, now, limit, each)
 }
 
-func (s stepStore) RecordOutcomes(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
+func (s stepStore) RecordOutcomes(ctx context.Context, relay string, now time.Time, outcomes []history.Outcome) error {
 	s.step()
 	defer s.step()
-	return s.Outbox.RecordOutcomes(ctx, now, outcomes)
+	return s.Outbox.RecordOutcomes(ctx, relay, now, outcomes)
 }
 
-func (s stepStore) Reclaim(ctx context.Context, before time.Time, held []int64) (int, error) {
+func (s stepStore) Reclaim(ctx context.Context, relay string, now, before time.Time, held []int64) (history.Reclaimed, error) {
 	s.step()
 	defer s.step()
-	return s.Outbox.Reclaim(ctx, before, held)
+	return s.Outbox.Reclaim(ctx, relay, now, before, held)
 }
 
 func (s stepBroker) OpenControl(ctx context.Context) (broker.ControlConn, error) {

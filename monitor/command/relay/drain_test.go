@@ -83,23 +83,23 @@ type brittle struct {
 	settled atomic.Int32
 }
 
-func (b *brittle) Claim(ctx context.Context, now time.Time, limit, each int) (history.Claimed, error) {
+func (b *brittle) Claim(ctx context.Context, relay string, now time.Time, limit, each int) (history.Claimed, error) {
 	if b.broken.Load() {
 		return history.Claimed{}, errFull
 	}
-	c, err := b.Outbox.Claim(ctx, now, limit, each)
+	c, err := b.Outbox.Claim(ctx, relay, now, limit, each)
 	if b.unheard.Load() {
 		return history.Claimed{}, errFull
 	}
 	return c, err
 }
 
-func (b *brittle) RecordOutcomes(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
+func (b *brittle) RecordOutcomes(ctx context.Context, relay string, now time.Time, outcomes []history.Outcome) error {
 	b.settled.Add(1)
 	if b.broken.Load() {
 		return errFull
 	}
-	return b.Outbox.RecordOutcomes(ctx, now, outcomes)
+	return b.Outbox.RecordOutcomes(ctx, relay, now, outcomes)
 }
 
 func (b *brittle) AddReplies(ctx context.Context, now time.Time, replies []history.CommandReplies) error {
@@ -109,11 +109,11 @@ func (b *brittle) AddReplies(ctx context.Context, now time.Time, replies []histo
 	return b.Outbox.AddReplies(ctx, now, replies)
 }
 
-func (b *brittle) Reclaim(ctx context.Context, before time.Time, held []int64) (int, error) {
+func (b *brittle) Reclaim(ctx context.Context, relay string, now, before time.Time, held []int64) (history.Reclaimed, error) {
 	if b.broken.Load() {
-		return 0, errFull
+		return history.Reclaimed{}, errFull
 	}
-	return b.Outbox.Reclaim(ctx, before, held)
+	return b.Outbox.Reclaim(ctx, relay, now, before, held)
 }
 
 // onBrittle has the relay use a store that can fail.

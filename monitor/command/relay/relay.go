@@ -35,6 +35,7 @@ type Relay struct {
 	claimed     map[int64]struct{} // without a recorded outcome
 	unreachable int                // sends in a row that found the broker unreachable
 	status      Status
+	lease       lease
 }
 
 // New validates o and starts nothing.
@@ -58,6 +59,8 @@ func (r *Relay) Run(ctx context.Context) error {
 	defer end()
 	var recorder sync.WaitGroup
 	recorder.Go(func() { r.record(last) })
+	var renewer sync.WaitGroup
+	renewer.Go(func() { r.renew(last) })
 
 	r.relay(ctx, work)
 
@@ -69,6 +72,9 @@ func (r *Relay) Run(ctx context.Context) error {
 	late := time.AfterFunc(finalWriteTimeout, end)
 	defer late.Stop()
 	recorder.Wait()
+	r.end(last)
+	end()
+	renewer.Wait()
 	return nil
 }
 
@@ -87,9 +93,13 @@ func (r *Relay) relay(ctx, work context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
+		if !r.holds(time.Second) && !r.begin(ctx) {
+			timer.Reset(r.o.PollInterval)
+			continue
+		}
 		now := r.o.Now()
-		if reclaimed.IsZero() || now.Sub(reclaimed) >= claimTimeout {
-			if !r.reclaim(ctx, now, reclaimed.IsZero()) {
+		if reclaimed.IsZero() || now.Sub(reclaimed) >= r.reclaimInterval() {
+			if !r.reclaim(ctx, now) {
 				timer.Reset(r.o.PollInterval)
 				continue
 			}
@@ -100,52 +110,21 @@ func (r *Relay) relay(ctx, work context.Context) {
 	}
 }
 
-// reclaim makes abandoned commands pending again: at the start all that are in flight, since no other relay uses the outbox.
-func (r *Relay) reclaim(ctx context.Context, now time.Time, first bool) bool {
-	before := now.Add(-claimTimeout)
-	if first {
-		before = now.Add(100 * 365 * 24 * time.Hour) // whatever clock it was claimed by
-		if err := r.endStaleWaits(ctx); err != nil {
-			r.o.Logger.WarnContext(ctx, "commands that wait for replies not read", "error", err)
-			return false
-		}
-	}
-	n, err := r.o.Store.Reclaim(ctx, before, r.claimedIDs())
+// reclaim takes back what relays that are gone have left, and makes commands pending again that this one has claimed without having
+// learned of it.
+func (r *Relay) reclaim(ctx context.Context, now time.Time) bool {
+	n, err := r.o.Store.Reclaim(ctx, r.name(), now, now.Add(-claimTimeout), r.claimedIDs())
 	if err != nil {
 		if ctx.Err() == nil {
 			r.o.Logger.WarnContext(ctx, "abandoned commands not reclaimed", "error", err)
 		}
 		return false
 	}
-	if n > 0 {
-		r.o.Logger.InfoContext(ctx, "abandoned commands reclaimed", "commands", n)
-		r.change(func(s *Status) { s.Reclaimed += uint64(n) })
+	if n != (history.Reclaimed{}) {
+		r.o.Logger.InfoContext(ctx, "abandoned commands reclaimed", "commands", n.Pending, "unanswered", n.Unanswered)
+		r.change(func(s *Status) { s.Reclaimed += uint64(n.Pending) })
 	}
 	return true
-}
-
-// endStaleWaits marks commands of an earlier process as unanswered: replies to them can no longer arrive.
-func (r *Relay) endStaleWaits(ctx context.Context) error {
-	f := history.CommandFilter{States: []history.CommandState{history.CommandSent}, Limit: 500}
-	for {
-		list, next, err := r.o.Store.Commands(ctx, f)
-		if err != nil {
-			return err
-		}
-		var unanswered []history.CommandReplies
-		for i := range list {
-			unanswered = append(unanswered, history.CommandReplies{ID: list[i].ID, State: history.CommandNoReply})
-		}
-		if len(unanswered) > 0 {
-			if err := r.o.Store.AddReplies(ctx, r.o.Now(), unanswered); err != nil {
-				return err
-			}
-			r.change(nil)
-		}
-		if f.Before = next; next == 0 {
-			return nil
-		}
-	}
 }
 
 // claim claims as many commands as may be in flight and starts sending them.
@@ -154,7 +133,7 @@ func (r *Relay) claim(ctx, work context.Context) {
 	if room <= 0 {
 		return
 	}
-	claimed, err := r.o.Store.Claim(ctx, r.o.Now(), room, maxInFlight/4)
+	claimed, err := r.o.Store.Claim(ctx, r.name(), r.o.Now(), room, maxInFlight/4)
 	if err != nil {
 		if ctx.Err() == nil {
 			r.o.Logger.WarnContext(ctx, "commands not read", "error", err)

@@ -367,7 +367,7 @@ func TestWhatACrashLeavesInFlightIsSentAtTheStart(t *testing.T) {
 	t.Parallel()
 	play(t, willing, nil, func(s *scene) {
 		ids := s.enqueue(several("a", 3)...)
-		claimed, err := s.store.Claim(s.Context(), time.Now().Add(time.Hour), 2, 2) // by a clock that was ahead
+		claimed, err := s.store.Claim(s.Context(), "relay", time.Now().Add(time.Hour), 2, 2) // by a clock that was ahead
 		if err != nil || len(claimed.Commands) != 2 {
 			s.Fatalf("claimed %d commands: %v", len(claimed.Commands), err)
 		}
@@ -387,7 +387,7 @@ func TestWhatACrashLeavesInFlightIsSentAtTheStart(t *testing.T) {
 
 func settle(t *testing.T, s history.Outbox, outcomes ...history.Outcome) {
 	t.Helper()
-	if err := s.RecordOutcomes(t.Context(), time.Now(), outcomes); err != nil {
+	if err := s.RecordOutcomes(t.Context(), "relay", time.Now(), outcomes); err != nil {
 		t.Fatalf("settle: %v", err)
 	}
 }
@@ -405,7 +405,7 @@ func TestStaleClaimsAreReclaimedButNotWhatIsBeingSent(t *testing.T) {
 		later := pendingCommand("b", "b0")
 		later.DueAt = time.Now().Add(time.Minute) // the relay does not take it
 		s.enqueue(later)
-		if claimed, err := s.store.Claim(s.Context(), later.DueAt, 1, 1); err != nil || len(claimed.Commands) != 1 {
+		if claimed, err := s.store.Claim(s.Context(), "relay", later.DueAt, 1, 1); err != nil || len(claimed.Commands) != 1 {
 			s.Fatalf("claimed %d commands: %v", len(claimed.Commands), err)
 		}
 		s.pass(4 * time.Minute)

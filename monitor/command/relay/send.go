@@ -49,7 +49,11 @@ func outcome(c *history.Command, s history.CommandState) history.Outcome {
 
 // send sends a command, records the outcome, and reports whether the next in its group may be sent.
 func (r *Relay) send(work context.Context, c *history.Command) bool {
-	timeout := sendTimeout
+	timeout := min(sendTimeout, r.left()) // then another relay may send it
+	if timeout < minSend {
+		r.putBack([]history.Command{*c})
+		return false
+	}
 	if !c.ExpiresAt.IsZero() {
 		left := c.ExpiresAt.Sub(r.o.Now())
 		if left <= 0 {
@@ -161,6 +165,7 @@ func (r *Relay) failed(c *history.Command, err error, attempts int, dead bool) b
 }
 
 const (
+	minSend    = time.Second // that a lease holds when a command is sent
 	minBackoff = time.Second // before a failed command is retried
 	maxError   = 500         // bytes kept of an error
 )

@@ -27,6 +27,8 @@ func outboxes() map[string]func(storeTest) {
 		"Claims leave what has expired":           storeTest.claimsExpired,
 		"Claims leave other schemas alone":        storeTest.claimsForeign,
 		"Claims that are left are reclaimed":      storeTest.claimsReclaimed,
+		"Relays leave each other's claims alone":  storeTest.claimsApart,
+		"Relays that are gone do not come back":   storeTest.relaysGone,
 		"Outcomes are settled once":               storeTest.settledOnce,
 		"Answers are added":                       storeTest.answersAdded,
 		"Dead letters are requeued":               storeTest.deadRequeued,
@@ -40,6 +42,9 @@ func outboxes() map[string]func(storeTest) {
 		"Commands have one state at a time":       storeTest.commandsModelled,
 	}
 }
+
+// self is the relay that claims.
+const self = "relay"
 
 // startTime is when commands are enqueued.
 func startTime() time.Time { return time.UnixMicro(1_790_000_000_000_000) }
@@ -69,7 +74,7 @@ func commandOf(group string) history.Command {
 
 func (c storeTest) claim(now time.Time, limit, each int) []int64 {
 	c.Helper()
-	claimed, err := c.Claim(c.Context(), now, limit, each)
+	claimed, err := c.Claim(c.Context(), self, now, limit, each)
 	if err != nil {
 		c.Fatalf("claim: %v", err)
 	}
@@ -84,7 +89,7 @@ func (c storeTest) claim(now time.Time, limit, each int) []int64 {
 
 func (c storeTest) settle(now time.Time, outcomes ...history.Outcome) {
 	c.Helper()
-	if err := c.RecordOutcomes(c.Context(), now, outcomes); err != nil {
+	if err := c.RecordOutcomes(c.Context(), self, now, outcomes); err != nil {
 		c.Fatalf("settle: %v", err)
 	}
 }

@@ -1,6 +1,7 @@
 package historytest
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"time"
@@ -55,7 +56,7 @@ func (c storeTest) claimsExpired() {
 	soon := func(group string) history.Command { x := commandOf(group); x.ExpiresAt = after(60); return x }
 	list := ids(c.enqueue(soon("a"), commandOf("a"), soon("b"), soon("c")))
 	c.expectClaim("in time", after(59), 1, 1, list[0])
-	claimed, err := c.Claim(c.Context(), after(60), 10, 10)
+	claimed, err := c.Claim(c.Context(), self, after(60), 10, 10)
 	if err != nil || claimed.Expired != 2 || len(claimed.Commands) != 0 {
 		c.Errorf("claimed %d, %d expired, want 0 and 2: %v", len(claimed.Commands), claimed.Expired, err)
 	}
@@ -79,9 +80,7 @@ func (c storeTest) claimsForeign() {
 	list := ids(c.enqueue(foreign, commandOf("a"), older))
 	before := []history.Command{c.command(list[0]), c.command(list[2])}
 	c.expectClaim("of this schema", after(100), 10, 10, list[1])
-	if n, err := c.Reclaim(c.Context(), after(1000), nil); n != 1 || err != nil {
-		c.Errorf("reclaimed %d, want 1: %v", n, err)
-	}
+	c.expectReclaimed(self, after(1000), nil, history.Reclaimed{Pending: 1})
 	if diff := cmp.Diff(before, []history.Command{c.command(list[0]), c.command(list[2])}); diff != "" {
 		c.Errorf("other schemas changed (-before +after):\n%s", diff)
 	}
@@ -101,17 +100,77 @@ func (c storeTest) claimsReclaimed() {
 	c.expectClaim("early", after(1), 1, 1, list[0])
 	c.expectClaim("later", after(100), 10, 10, list[1], list[2])
 	c.reopen()
-	if n, err := c.Reclaim(c.Context(), after(60), nil); n != 1 || err != nil {
-		c.Errorf("reclaimed %d of what was claimed early, want 1: %v", n, err)
-	}
+	c.expectReclaimed(self, after(60), nil, history.Reclaimed{Pending: 1}) // what was claimed early
 	c.expectStates(list, history.CommandPending, history.CommandInFlight, history.CommandInFlight)
-	if n, err := c.Reclaim(c.Context(), after(200), []int64{list[1]}); n != 1 || err != nil {
-		c.Errorf("reclaimed %d of what is not held, want 1: %v", n, err)
-	}
+	c.expectReclaimed(self, after(200), []int64{list[1]}, history.Reclaimed{Pending: 1}) // what is not held
 	c.expectStates(list, history.CommandPending, history.CommandInFlight, history.CommandPending)
 	if got := c.command(list[0]); got.Attempts != 0 || !got.ClaimedAt.IsZero() {
 		c.Errorf("reclaimed command has %d attempts, claimed %v", got.Attempts, got.ClaimedAt)
 	}
+}
+
+func (c storeTest) expectReclaimed(relay string, before time.Time, except []int64, want history.Reclaimed) {
+	c.Helper()
+	if got, err := c.Reclaim(c.Context(), relay, after(1000), before, except); got != want || err != nil {
+		c.Errorf("%s has reclaimed %+v, want %+v: %v", relay, got, want, err)
+	}
+}
+
+// beginRelays lets relays claim.
+func (c storeTest) beginRelays(names ...string) {
+	c.Helper()
+	for _, name := range names {
+		if _, err := c.BeginRelay(c.Context(), name); err != nil {
+			c.Fatal(err)
+		}
+	}
+}
+
+// claimsApart has two relays share an outbox.
+func (c storeTest) claimsApart() {
+	c.beginRelays(self, "other")
+	list := ids(c.enqueue(commandOf("a"), commandOf("b"), commandOf("a"), commandOf("c")))
+	c.expectClaim("by one", after(1), 2, 1, list[0], list[1])
+	claimed, err := c.Claim(c.Context(), "other", after(1), 10, 10)
+	if err != nil || len(claimed.Commands) != 1 || claimed.Commands[0].ID != list[3] {
+		c.Fatalf("the other has claimed %v: %v", ids(claimed.Commands), err)
+	}
+	c.settle(after(2), history.Outcome{ID: list[3], State: history.CommandDead}, history.Outcome{ID: list[1], State: history.CommandSent, SentAt: after(2)})
+	want := []history.CommandState{history.CommandInFlight, history.CommandSent, history.CommandPending, history.CommandInFlight}
+	c.expectStates(list, want...)
+	c.expectReclaimed("other", after(0), nil, history.Reclaimed{})
+	c.expectStates(list, want...)
+	if err := c.EndRelay(c.Context(), self); err != nil {
+		c.Fatal(err)
+	}
+	c.expectReclaimed("other", after(0), nil, history.Reclaimed{Pending: 1, Unanswered: 1})
+	c.settle(after(3), history.Outcome{ID: list[0], State: history.CommandDone}) // too late
+	c.expectStates(list, history.CommandPending, history.CommandNoReply, history.CommandPending, history.CommandInFlight)
+	if got := c.command(list[1]).DoneAt; !got.Equal(after(1000)) {
+		c.Errorf("the unanswered one is done %v", got)
+	}
+	claimed, err = c.Claim(c.Context(), "other", after(4), 10, 10)
+	if err != nil || len(claimed.Commands) != 2 || claimed.Commands[0].ID != list[0] {
+		c.Errorf("the other has claimed %v: %v", ids(claimed.Commands), err)
+	}
+}
+
+// relaysGone has relays go on, and end.
+func (c storeTest) relaysGone() {
+	c.beginRelays(self, "other")
+	renew := func(name string, want error) {
+		c.Helper()
+		if err := c.RenewRelay(c.Context(), name); !errors.Is(err, want) {
+			c.Errorf("renewed %s: error %v, want %v", name, err, want)
+		}
+	}
+	renew(self, nil)
+	renew("nobody", history.ErrNotFound)
+	if err := c.EndRelay(c.Context(), self); err != nil {
+		c.Fatal(err)
+	}
+	renew(self, history.ErrNotFound)
+	renew("other", nil)
 }
 
 func (c storeTest) settledOnce() {

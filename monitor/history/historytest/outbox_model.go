@@ -128,7 +128,7 @@ func (m *model) claim(t *rapid.T) {
 	limit, each := rapid.IntRange(1, 12).Draw(t, "limit"), rapid.IntRange(1, 6).Draw(t, "each")
 	expired := m.expire()
 	ready := m.ready()
-	claimed, err := m.c.Claim(m.c.Context(), m.now, limit, each)
+	claimed, err := m.c.Claim(m.c.Context(), self, m.now, limit, each)
 	fatal(t, "claim", err)
 	if claimed.Expired != expired || len(claimed.Commands) > limit {
 		t.Fatalf("%d expired, want %d; %d claimed of %d at most", claimed.Expired, expired, len(claimed.Commands), limit)
@@ -176,7 +176,7 @@ func (m *model) settle(t *rapid.T) {
 	if others := m.some(t, history.CommandPending, history.CommandDone); len(others) > 0 { // of a relay that is late
 		outcomes = append(outcomes, history.Outcome{ID: others[0], State: history.CommandDead})
 	}
-	fatal(t, "settle", m.c.RecordOutcomes(m.c.Context(), m.now, outcomes))
+	fatal(t, "settle", m.c.RecordOutcomes(m.c.Context(), self, m.now, outcomes))
 }
 
 // crash closes the store and claims what was in flight anew.
@@ -197,10 +197,10 @@ func (m *model) put(t *rapid.T, before time.Time, held []int64) {
 			want++
 		}
 	}
-	n, err := m.c.Reclaim(m.c.Context(), before, held)
+	n, err := m.c.Reclaim(m.c.Context(), self, m.now, before, held)
 	fatal(t, "reclaim", err)
-	if n != want {
-		t.Fatalf("reclaimed %d, want %d", n, want)
+	if n.Pending != want {
+		t.Fatalf("reclaimed %d, want %d", n.Pending, want)
 	}
 }
 

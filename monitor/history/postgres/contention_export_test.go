@@ -10,8 +10,8 @@ import (
 	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
-// Beside opens another DB that writes under the lease of d, as relays of several processes may.
-func (d *DB) Beside(t testing.TB, address string) *DB {
+// Beside opens another DB that writes to small tables, as any process may.
+func (*DB) Beside(t testing.TB, address string) *DB {
 	t.Helper()
 	other, err := Open(t.Context(), Options{URL: address, ReadOnly: true})
 	if err != nil {
@@ -21,8 +21,7 @@ func (d *DB) Beside(t testing.TB, address string) *DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other.write, other.lease = connect(config, 1), &lease{}
-	other.lease.epoch.Store(d.lease.epoch.Load())
+	other.small.pool = connect(config, 1)
 	return other
 }
 

@@ -16,8 +16,9 @@ import (
 	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
-// TestWritersContend has two processes use an outbox at once, whose statements follow each other as rapid draws: no command is
-// claimed twice, those of a group are claimed in order and by one at a time, none is lost, and the audit log is whole.
+// TestWritersContend has relays of two processes use an outbox at once, whose statements follow each other as rapid draws, and
+// which end now and then: no command is claimed that a living relay has, those of a group are claimed in order and by one at a
+// time, none is lost, and the audit log is whole.
 func TestWritersContend(t *testing.T) {
 	t.Parallel()
 	address := testpostgres.Schema(t)
@@ -33,11 +34,13 @@ func TestWritersContend(t *testing.T) {
 		ended := false
 		defer func() { failed = failed || !ended }() // then it is repeated
 		s := newSchedule(rapid.SliceOfN(rapid.IntRange(0, 1), 20, 60).Draw(t, "turns"))
-		c := &contention{held: make(map[int64]bool), groups: make(map[string]int), high: make(map[string]int64), back: make(map[int64]bool)}
+		c := &contention{held: make(map[int64]bool), story: stories, groups: make(map[string]int), high: make(map[string]int64), back: make(map[int64]bool)}
 		before := &contender{contention: c, name: "before", Store: first.Stepped(func() {})}
+		before.begin()
 		for _, do := range []string{"enqueue", "claim", "settle", "enqueue"} {
 			before.do(do)
 		}
+		before.do("die")
 		var writers []*contender
 		for i, d := range []interface {
 			Stepped(step func()) tables.Store
@@ -51,6 +54,7 @@ func TestWritersContend(t *testing.T) {
 		for i, w := range writers {
 			all.Go(func() {
 				defer s.end(i)
+				w.begin()
 				for _, do := range w.plan {
 					w.do(do)
 				}
@@ -58,7 +62,7 @@ func TestWritersContend(t *testing.T) {
 		}
 		s.run()
 		all.Wait()
-		c.drain(first)
+		c.drain(first, writers)
 		for _, problem := range c.problems {
 			t.Error(problem)
 		}
@@ -133,6 +137,8 @@ func (s *schedule) run() {
 // contention is what the writers know of each other's commands.
 type contention struct {
 	mu       sync.Mutex
+	story    int
+	relays   int
 	commands []history.Command
 	held     map[int64]bool   // claimed, without an outcome
 	groups   map[string]int   // commands in flight of a group
@@ -151,12 +157,53 @@ type contender struct {
 	tables.Store
 
 	name string
-	plan []string
-	mine []history.Command // in flight
+	plan  []string
+	relay string
+	mine  []history.Command // in flight
+
+	former string // relay that has ended
+	late   []history.Command
+}
+
+// begin has another relay claim from now on.
+func (w *contender) begin() {
+	w.mu.Lock()
+	w.relays++
+	w.relay = fmt.Sprintf("relay %d of story %d", w.relays, w.story)
+	w.mu.Unlock()
+	if _, err := w.BeginRelay(context.Background(), w.relay); err != nil {
+		w.mu.Lock()
+		w.problem("%s: begin: %v", w.name, err)
+		w.mu.Unlock()
+	}
+}
+
+// die ends the relay of the writer with all that it has in flight, of which it will try to record outcomes later.
+func (w *contender) die(ctx context.Context) error {
+	w.mu.Lock()
+	for _, x := range w.mine {
+		delete(w.held, x.ID)
+		w.groups[x.Group]--
+		w.back[x.ID] = true
+	}
+	w.mu.Unlock()
+	w.former, w.late, w.mine = w.relay, w.mine, nil
+	err := w.EndRelay(ctx, w.relay)
+	w.begin()
+	return err
+}
+
+// comeLate records outcomes in the name of a relay that has ended.
+func (w *contender) comeLate(ctx context.Context, now time.Time) error {
+	var outcomes []history.Outcome
+	for _, x := range w.late {
+		outcomes = append(outcomes, history.Outcome{ID: x.ID, State: history.CommandPending, DueAt: now})
+	}
+	return w.RecordOutcomes(ctx, w.former, now, outcomes)
 }
 
 func contenderSteps() []string {
-	return []string{"claim", "settle", "claim", "requeue", "claim", "settle", "discard", "enqueue", "reclaim"}
+	return []string{"claim", "settle", "claim", "requeue", "claim", "settle", "discard", "enqueue", "reclaim", "die", "late", "reclaim"}
 }
 
 func contendGroups() []string { return []string{"a", ""} }
@@ -176,12 +223,16 @@ func (w *contender) do(what string) {
 		w.mu.Unlock()
 	case "claim":
 		var claimed history.Claimed
-		claimed, err = w.Claim(ctx, now, 4, 2)
+		claimed, err = w.Claim(ctx, w.relay, now, 4, 2)
 		w.claimed(claimed.Commands)
 	case "settle":
 		err = w.settle(ctx, now)
-	case "reclaim": // as of a time before all claims: what others have claimed stays with them
-		_, err = w.Reclaim(ctx, now, nil)
+	case "reclaim": // of relays that have ended: its own commands were claimed after the time
+		_, err = w.Reclaim(ctx, w.relay, now, now, nil)
+	case "die":
+		err = w.die(ctx)
+	case "late":
+		err = w.comeLate(ctx, now)
 	default:
 		err = w.move(ctx, now, what)
 	}
@@ -231,7 +282,7 @@ func (w *contender) settle(ctx context.Context, now time.Time) error {
 	}
 	w.mu.Unlock()
 	w.mine = nil
-	return w.RecordOutcomes(ctx, now, outcomes)
+	return w.RecordOutcomes(ctx, w.relay, now, outcomes)
 }
 
 // move requeues or discards all commands, the newest first, of which only some are in a state for it.
@@ -258,17 +309,20 @@ func (w *contender) move(ctx context.Context, now time.Time, what string) error 
 }
 
 // drain ends all commands, and checks what is stored.
-func (c *contention) drain(s history.Store) {
+func (c *contention) drain(s history.Store, writers []*contender) {
 	ctx, now := context.Background(), atNoon()
 	check := func(what string, err error) {
 		if err != nil {
 			c.problem("%s: %v", what, err)
 		}
 	}
-	_, err := s.Reclaim(ctx, now.Add(time.Hour), nil)
+	for _, w := range writers {
+		check("end", s.EndRelay(ctx, w.relay))
+	}
+	_, err := s.Reclaim(ctx, "drain", now, now, nil)
 	check("reclaim", err)
 	for {
-		claimed, err := s.Claim(ctx, now, 100, 100)
+		claimed, err := s.Claim(ctx, "drain", now, 100, 100)
 		check("claim", err)
 		if len(claimed.Commands) == 0 {
 			break
@@ -277,7 +331,7 @@ func (c *contention) drain(s history.Store) {
 		for _, x := range claimed.Commands {
 			outcomes = append(outcomes, history.Outcome{ID: x.ID, State: history.CommandDone})
 		}
-		check("record", s.RecordOutcomes(ctx, now, outcomes))
+		check("record", s.RecordOutcomes(ctx, "drain", now, outcomes))
 	}
 	requests, total := make(map[int64]int), 0
 	for _, x := range c.commands {

@@ -29,6 +29,7 @@ const defaultCluster = "default"
 type lease struct {
 	holder string
 	epoch  atomic.Int64
+	rules  int64         // lease.rules when the rules for duplicates were read; guarded by DB.writer
 	lost   atomic.Bool   // it is not held, or no longer
 	gone   chan struct{} // closed with the loss of what tryLease has taken last; of the nodes that share a history
 	mu     sync.Mutex    // guards gone
@@ -191,15 +192,24 @@ var errTaken = fmt.Errorf("%w, which has taken the lease: nothing is written. St
 // errFollows wraps history.ErrLocked.
 var errFollows = fmt.Errorf("%w, which leads: this one follows", history.ErrLocked)
 
-// check fails a transaction if somebody else has the lease, and lets nobody take it before the end of the transaction.
+// check fails a transaction if somebody else has the lease, and lets nobody take it before the end of the transaction. A rule for
+// duplicates that any process has saved before applies from here on.
 func (l *lease) check(t *tx) error {
 	if t.db.node != "" && l.lost.Load() {
 		return errFollows
 	}
-	err := t.Get(`SELECT epoch FROM lease WHERE cluster = $1 AND shard = 0 AND epoch = $2 FOR KEY SHARE`, []any{defaultCluster, l.epoch.Load()}, new(int64))
+	var rules int64
+	err := t.Get(`SELECT rules FROM lease WHERE cluster = $1 AND shard = 0 AND epoch = $2 FOR KEY SHARE`, []any{defaultCluster, l.epoch.Load()}, &rules)
 	if errors.Is(err, sql.ErrNoRows) {
 		l.lose()
 		return errTaken
 	}
-	return err
+	if err != nil || rules == l.rules {
+		return err
+	}
+	if err := t.db.ReloadRules(t.ctx); err != nil {
+		return err
+	}
+	l.rules = rules
+	return nil
 }

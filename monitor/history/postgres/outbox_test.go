@@ -115,7 +115,7 @@ func TestCountsAreAddedUp(t *testing.T) {
 	if err != nil || before.States[history.CommandDone] != 1_500 || before.States[history.CommandPending] != 500 {
 		t.Fatalf("%+v, %v", before, err)
 	}
-	if _, err := d.Reclaim(t.Context(), atNoon(), nil); err != nil {
+	if _, err := d.Reclaim(t.Context(), "relay", atNoon(), atNoon(), nil); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := d.CountRows(t.Context())
@@ -146,7 +146,7 @@ func BenchmarkClaim(b *testing.B) {
 					b.Fatal(err)
 				}
 				b.StartTimer()
-				claimed, err := d.Claim(b.Context(), atNoon(), 16, 16)
+				claimed, err := d.Claim(b.Context(), "relay", atNoon(), 16, 16)
 				if err != nil || len(claimed.Commands) != 16 {
 					b.Fatalf("claimed %d: %v", len(claimed.Commands), err)
 				}
@@ -155,7 +155,7 @@ func BenchmarkClaim(b *testing.B) {
 				for i := range claimed.Commands {
 					outcomes = append(outcomes, history.Outcome{ID: claimed.Commands[i].ID, State: history.CommandDone})
 				}
-				if err := d.RecordOutcomes(b.Context(), atNoon(), outcomes); err != nil {
+				if err := d.RecordOutcomes(b.Context(), "relay", atNoon(), outcomes); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()

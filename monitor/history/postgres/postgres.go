@@ -43,6 +43,7 @@ type DB struct {
 
 	write  *sql.DB       // one connection
 	read   *sql.DB       // others
+	small  writing       // one for small tables, which wait for no batch of tasks
 	keep   *sql.DB       // one for the lease, which waits for no search
 	writer chan struct{} // holds a token while a transaction runs
 	lease  *lease        // nil if nothing is written
@@ -103,7 +104,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		location: fmt.Sprintf("postgres://%s:%d/%s", config.Host, config.Port, config.Database),
 		node:     o.Node,
 		rules:    o.Rules, log: o.Logger, now: o.Now, limits: defaultLimits(),
-		writer: make(chan struct{}, 1), closed: make(chan struct{}), weeks: make(map[int]bool),
+		writer: make(chan struct{}, 1), small: writing{turn: make(chan struct{}, 1)}, closed: make(chan struct{}), weeks: make(map[int]bool),
 	}
 	if d.schema = o.Schema; d.schema != "" {
 		d.location += "?search_path=" + d.schema
@@ -127,7 +128,7 @@ func (d *DB) open(ctx context.Context, config *pgx.ConnConfig, readOnly bool) er
 	if readOnly {
 		return d.migrate(ctx, d.read, nil, true)
 	}
-	d.keep, d.write = connect(config, 1), connect(config, 1)
+	d.keep, d.write, d.small.pool = connect(config, 1), connect(config, 1), connect(config, 1)
 	for _, step := range []func() error{
 		func() error { return d.migrate(ctx, d.write, d.keep, false) },
 		func() error { return d.takeLease(ctx) },
@@ -174,8 +175,9 @@ func (d *DB) Close() error {
 	d.once.Do(func() {
 		close(d.closed)
 		d.writer <- struct{}{} // never released: no transaction can begin
+		d.small.turn <- struct{}{}
 		d.closing = d.releaseLease()
-		for _, db := range []*sql.DB{d.read, d.write, d.keep} {
+		for _, db := range []*sql.DB{d.read, d.write, d.small.pool, d.keep} {
 			if db != nil {
 				d.closing = errors.Join(d.closing, tables.ClosePool(db))
 			}

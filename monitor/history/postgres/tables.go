@@ -21,8 +21,17 @@ type tableEngine struct{ db *DB }
 const maxRepeats = 5
 
 func (e tableEngine) Update(ctx context.Context, f func(t tables.Tx) error) error {
+	return repeat(ctx, e.db.updateSmall, f)
+}
+
+func (e tableEngine) UpdateTasks(ctx context.Context, f func(t tables.Tx) error) error {
+	return repeat(ctx, e.db.update, f)
+}
+
+// repeat calls f in a transaction until others do not prevent it.
+func repeat(ctx context.Context, update func(context.Context, func(t *tx) error) error, f func(t tables.Tx) error) error {
 	for n := 0; ; n++ {
-		err := e.db.update(ctx, func(t *tx) error { return f(t) })
+		err := update(ctx, func(t *tx) error { return f(t) })
 		if n == maxRepeats || !prevented(err) {
 			return err
 		}

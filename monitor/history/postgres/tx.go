@@ -14,7 +14,7 @@ import (
 // maxWrite is how long a transaction may take. One of a server that is silent then fails, and is repeated.
 const maxWrite = time.Minute
 
-// tx is a transaction on the connection that writes. It is used by one goroutine.
+// tx is a transaction on a connection that writes. It is used by one goroutine.
 type tx struct {
 	*sql.Tx
 
@@ -27,18 +27,38 @@ type tx struct {
 	committed []func()     // called after the commit, before another transaction begins
 }
 
+// writing is a connection that writes, and who may use it.
+type writing struct {
+	pool *sql.DB
+	turn chan struct{} // holds a token while a transaction runs
+}
+
 // update calls f in a transaction and commits it if f returns nil. ctx cancels only the wait for other transactions, so f is
 // brief. The transaction fails with history.ErrLocked once another process has taken the lease.
 func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
-	if d.write == nil {
+	return d.transact(ctx, writing{d.write, d.writer}, func(t *tx) error {
+		if err := d.lease.check(t); err != nil {
+			return err
+		}
+		return f(t)
+	})
+}
+
+// updateSmall is update for tables that several processes write to: it needs no lease, and waits for no batch of tasks.
+func (d *DB) updateSmall(ctx context.Context, f func(t *tx) error) error {
+	return d.transact(ctx, d.small, f)
+}
+
+func (d *DB) transact(ctx context.Context, w writing, f func(t *tx) error) error {
+	if w.pool == nil {
 		return errReadOnly
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	select {
-	case d.writer <- struct{}{}:
-		defer func() { <-d.writer }()
+	case w.turn <- struct{}{}:
+		defer func() { <-w.turn }()
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-d.closed:
@@ -46,7 +66,7 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxWrite)
 	defer cancel()
-	conn, err := d.write.Conn(ctx)
+	conn, err := w.pool.Conn(ctx)
 	if err != nil {
 		return err
 	}
@@ -56,11 +76,7 @@ func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
 		return err
 	}
 	t := &tx{Tx: begun, ctx: ctx, db: d, conn: conn}
-	err = d.lease.check(t)
-	if err == nil {
-		err = f(t)
-	}
-	if err != nil {
+	if err := f(t); err != nil {
 		_ = begun.Rollback() // the error may have rolled back already
 		return err
 	}
@@ -111,7 +127,7 @@ func (t *tx) Get(query string, args []any, into ...any) error {
 	return t.QueryRowContext(t.ctx, query, args...).Scan(into...)
 }
 
-// Committed has f called after the commit, before another transaction begins.
+// Committed has f called after the commit, before another transaction begins on the connection.
 func (t *tx) Committed(f func()) { t.committed = append(t.committed, f) }
 
 // raw calls f with pgx's connection, in this transaction. Texts are not encoded there.

@@ -97,11 +97,11 @@ func writeSecrets(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	claimed, err := d.Claim(t.Context(), now.Add(time.Second), 10, 10)
+	claimed, err := d.Claim(t.Context(), "relay", now.Add(time.Second), 10, 10)
 	if err != nil || len(claimed.Commands) != 1 {
 		t.Fatalf("Claim = %v, %v", claimed, err)
 	}
-	err = d.RecordOutcomes(t.Context(), now, []history.Outcome{{ID: claimed.Commands[0].ID, State: history.CommandSent, SentAt: now}})
+	err = d.RecordOutcomes(t.Context(), "relay", now, []history.Outcome{{ID: claimed.Commands[0].ID, State: history.CommandSent, SentAt: now}})
 	if err == nil {
 		err = d.AddReplies(t.Context(), now, []history.CommandReplies{{
 			ID: claimed.Commands[0].ID, State: history.CommandDone, Replies: []history.Reply{{Node: "celery@a", At: now, Text: secret}},

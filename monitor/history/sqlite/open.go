@@ -117,6 +117,7 @@ func (d *DB) openFile(ctx context.Context) error {
 		func() error { return d.verify(ctx, previous.Damaged) },
 		func() error { return d.loadSymbols(ctx) },
 		func() error { return d.ReloadRules(ctx) },
+		func() error { return d.ForgetRelays(ctx) },
 		func() error { return d.loadWatermark(ctx, previous) },
 		func() error { _, err := d.checkpoint(ctx); return err },
 	} {

@@ -243,7 +243,7 @@ func BenchmarkClaim(b *testing.B) {
 				b.StopTimer()
 				enqueue(b, d, 16)
 				b.StartTimer()
-				claimed, err := d.Claim(b.Context(), atNoon(), 16, 16)
+				claimed, err := d.Claim(b.Context(), "relay", atNoon(), 16, 16)
 				if err != nil || len(claimed.Commands) != 16 {
 					b.Fatalf("claimed %d: %v", len(claimed.Commands), err)
 				}
@@ -252,7 +252,7 @@ func BenchmarkClaim(b *testing.B) {
 				for i, c := range claimed.Commands {
 					outcomes[i] = history.Outcome{ID: c.ID, State: history.CommandDone}
 				}
-				if err := d.RecordOutcomes(b.Context(), atNoon(), outcomes); err != nil {
+				if err := d.RecordOutcomes(b.Context(), "relay", atNoon(), outcomes); err != nil {
 					b.Fatal(err)
 				}
 				b.StartTimer()

@@ -161,7 +161,8 @@ func (d Store) AlertRecords(ctx context.Context, from time.Time, f func(record [
 func (d Store) UpdateAlerts(ctx context.Context, u history.AlertUpdate) (err error) {
 	defer d.engine.Annotate(&err, "write alerts")
 	at := u.At.UnixMicro()
-	return d.update(ctx, func(t tx) error {
+	return d.engine.UpdateTasks(ctx, func(in Tx) error {
+		t := tx{in}
 		if len(u.Record) > 0 {
 			if err := t.Exec(`DELETE FROM alert_records WHERE at > ?`, at); err != nil {
 				return err
@@ -190,13 +191,10 @@ func (d Store) UpdateAlerts(ctx context.Context, u history.AlertUpdate) (err err
 				return err
 			}
 		}
-		for i := range u.Commands {
-			c := u.Commands[i]
-			complete(&c, history.AuditRecord{At: u.At})
-			if err := t.addCommand(&c); err != nil {
-				return err
-			}
-			if err := t.Exec(`UPDATE outbox SET first = command WHERE command = ?`, c.ID); err != nil {
+		for i := range u.Commands { // each is a request
+			c := []history.Command{u.Commands[i]}
+			complete(&c[0], history.AuditRecord{At: u.At})
+			if err := t.Dialect().addCommands(t, c); err != nil {
 				return err
 			}
 		}

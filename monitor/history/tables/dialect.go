@@ -2,6 +2,7 @@ package tables
 
 import (
 	"encoding/json"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 )
@@ -17,10 +18,24 @@ type Dialect struct {
 	// taskStates counts the tasks that a request, its argument, has published, by state.
 	taskStates string
 
-	expireCommands  string
-	claimableGroups string
-	// firstOfGroup returns the first pending commands of a group, unless another transaction may claim them too.
-	firstOfGroup func(t tx, group string, limit int) ([]history.Command, error)
+	// RelayLease is how long a relay may claim commands before it has to renew that; 0 where relays end with the only process.
+	RelayLease time.Duration
+	// beginRelay and renewRelay take a name, and the lease in µs if there is one.
+	beginRelay, renewRelay string
+	// doubtRelays marks relays whose lease has ended, endRelays removes those that were marked for a while, its argument in µs.
+	doubtRelays, endRelays string
+
+	// claimQueries are what claiming asks, for tests.
+	claimQueries   func() []Query
+	claim          func(t tx, relay string, now time.Time, limit, each int) (history.Claimed, error)
+	recordOutcomes func(t tx, relay string, now time.Time, outcomes []history.Outcome) error
+	addReplies     func(t tx, now time.Time, replies []history.CommandReplies) error
+	// addCommands writes the commands of one request, and sets their IDs and RequestIDs.
+	addCommands func(t tx, commands []history.Command) error
+
+	// holdWriter keeps the process that saves tasks from doing so until the transaction ends, and has it read the rules for duplicates
+	// anew then; none where one transaction writes at a time.
+	holdWriter []string
 
 	// addUpCounts adds up the numbers of commands by state if they are many; empty where each state has one.
 	addUpCounts string
@@ -30,6 +45,9 @@ type Dialect struct {
 	// newestAudit selects the highest number that a record ever had, nextAudit the one after it.
 	newestAudit, nextAudit string
 }
+
+// relayLease is longer than sending one command may take.
+const relayLease = 15 * time.Second
 
 // SQLite returns the dialect of SQLite, where one transaction writes at a time.
 func SQLite() Dialect {
@@ -42,11 +60,18 @@ func SQLite() Dialect {
 		taskStates: `SELECT text, count(*) FROM outbox AS o
 			CROSS JOIN tasks ON tasks.id = iif(o.task LIKE '________-____-____-____-____________' AND o.task = lower(o.task), coalesce(unhex(o.task, '-'), o.task), o.task)
 			CROSS JOIN symbols ON symbol = tasks.state WHERE first = ? AND kind = 'task' GROUP BY text`,
-		expireCommands:  `UPDATE outbox INDEXED BY outbox_expiring SET ` + expire,
-		claimableGroups: claimableGroups,
-		firstOfGroup: func(t tx, group string, limit int) ([]history.Command, error) {
-			return commandsOf(t.Context(), t.Tx, firstOfGroup, history.CommandSchema, group, limit)
+		beginRelay: `INSERT INTO relays (relay) VALUES (?)`,
+		renewRelay: `UPDATE relays SET relay = relay WHERE relay = ?`,
+
+		claimQueries: func() []Query {
+			return []Query{
+				{claimableGroups, []any{1, 2, 3}},
+				{`SELECT command FROM outbox ` + firstOfGroup, []any{1, "a", 3}},
+				{expireCommands, []any{1, 2}},
+			}
 		},
+		claim: tx.claim, recordOutcomes: tx.recordOutcomes, addReplies: tx.addReplies, addCommands: tx.addCommands,
+
 		addSnapshot: `INSERT INTO snapshots (at, clock, body) VALUES (?, ?, ?) ON CONFLICT DO UPDATE SET clock = max(clock, excluded.clock)`,
 		newestAudit: `SELECT coalesce(max(seq), 0) FROM sqlite_sequence WHERE name = 'audit'`,
 		nextAudit:   `SELECT coalesce(max(seq), 0) + 1 FROM sqlite_sequence WHERE name = 'audit'`,
@@ -61,9 +86,19 @@ func PostgreSQL() Dialect {
 		anyOf:      func(list []string) (condition string, arg any, err error) { return `= ANY(?)`, list, nil },
 		taskStates: `SELECT tasks.state, count(*) FROM outbox AS o JOIN tasks ON tasks.id = o.task
 			WHERE first = ? AND kind = 'task' GROUP BY tasks.state`,
-		expireCommands:  `UPDATE outbox SET ` + expire,
-		claimableGroups: lockedGroups,
-		firstOfGroup:    lockFirstOfGroup,
+		RelayLease: relayLease,
+		beginRelay: `INSERT INTO relays (relay, until) VALUES (?, clock_timestamp() + ? * interval '1 microsecond')`,
+		renewRelay: `UPDATE relays SET until = clock_timestamp() + ?2 * interval '1 microsecond', doubted = NULL WHERE relay = ?1`,
+		// After the database was away, all leases have ended: who is there still renews its own while the others doubt.
+		doubtRelays: `UPDATE relays SET doubted = clock_timestamp() WHERE until < clock_timestamp() AND doubted IS NULL`,
+		endRelays: `DELETE FROM relays WHERE until < clock_timestamp() AND doubted < clock_timestamp() - ? * interval '1 microsecond'`,
+		claimQueries: func() []Query {
+			return []Query{{lockGroups, []any{1, 2, 3}}, {claimFirst, []any{1, 2, []string{"a"}, 3, "relay"}}}
+		},
+		claim: tx.claimBeside, recordOutcomes: tx.recordAllOutcomes, addReplies: tx.addAllReplies, addCommands: tx.addAllCommands,
+		holdWriter: []string{
+			`SELECT 1 FROM lease FOR UPDATE`, `UPDATE lease SET rules = rules + 1`,
+		},
 		addUpCounts: `WITH gone AS (DELETE FROM outbox_counts WHERE (SELECT count(*) FROM outbox_counts) > 1000 RETURNING state, commands)
 			INSERT INTO outbox_counts (state, commands) SELECT state, sum(commands) FROM gone GROUP BY state`,
 		addSnapshot: `INSERT INTO snapshots (at, clock, body) VALUES (?, ?, ?)

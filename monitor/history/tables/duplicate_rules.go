@@ -99,6 +99,11 @@ func (d Store) SaveDuplicateRule(ctx context.Context, r history.DuplicateRule, a
 		return false, err
 	}
 	err = d.update(ctx, func(t tx) error {
+		for _, hold := range t.Dialect().holdWriter {
+			if err := t.Exec(hold); err != nil {
+				return err
+			}
+		}
 		before := []byte("[]")
 		err := t.Get(`SELECT exclude FROM duplicate_rules WHERE name = ?`, []any{r.Name}, &before)
 		if err != nil && !errors.Is(err, sql.ErrNoRows) {
@@ -119,7 +124,9 @@ func (d Store) SaveDuplicateRule(ctx context.Context, r history.DuplicateRule, a
 		if err == nil {
 			err = WriteAudit(t, a)
 		}
-		t.Committed(func() { d.engine.Calls().set(r.Name, paths, f) })
+		if len(t.Dialect().holdWriter) == 0 {
+			t.Committed(func() { d.engine.Calls().set(r.Name, paths, f) })
+		}
 		return err
 	})
 	return changed && err == nil, err

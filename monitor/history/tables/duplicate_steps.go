@@ -45,7 +45,7 @@ func groupSome(ctx context.Context, e Engine, n int, f func(t Tx, s *CallStep, n
 	if s, err := nextStep(ctx, e.Reader()); s == nil || err != nil {
 		return false, err
 	}
-	return true, e.Update(ctx, func(t Tx) error {
+	return true, e.UpdateTasks(ctx, func(t Tx) error {
 		s, err := nextStep(t.Context(), t) // a rule may have been saved meanwhile
 		if s == nil || err != nil {
 			return err

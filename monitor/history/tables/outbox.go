@@ -49,21 +49,15 @@ func (t tx) enqueue(o history.CommandRequest) (commands []history.Command, repla
 		}
 	}
 	commands = slices.Clone(o.Commands)
-	var first int64
 	for i := range commands {
-		c := &commands[i]
-		complete(c, o.Audit)
-		c.RequestID = first
-		if err := t.addCommand(c); err != nil {
+		complete(&commands[i], o.Audit)
+	}
+	var first int64
+	if len(commands) > 0 {
+		if err := t.Dialect().addCommands(t, commands); err != nil {
 			return nil, false, err
 		}
-		if i == 0 {
-			first = c.ID
-			c.RequestID = first
-			if err := t.Exec(`UPDATE outbox SET first = command WHERE command = ?`, first); err != nil {
-				return nil, false, err
-			}
-		}
+		first = commands[0].ID
 	}
 	o.Audit.Commands, o.Audit.FirstCommand = len(commands), first
 	if err := WriteAudit(t.Tx, o.Audit); err != nil {
@@ -89,6 +83,26 @@ func complete(c *history.Command, a history.AuditRecord) {
 	for _, at := range []*time.Time{&c.CreatedAt, &c.DueAt, &c.ExpiresAt} {
 		*at = at.Truncate(time.Microsecond)
 	}
+}
+
+// addCommands writes the commands of one request, and sets their IDs and RequestIDs.
+func (t tx) addCommands(commands []history.Command) error {
+	var first int64
+	for i := range commands {
+		c := &commands[i]
+		c.RequestID = first
+		if err := t.addCommand(c); err != nil {
+			return err
+		}
+		if i == 0 {
+			first = c.ID
+			c.RequestID = first
+			if err := t.Exec(`UPDATE outbox SET first = command WHERE command = ?`, first); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
 }
 
 // addCommand writes a new command and sets its ID.
@@ -134,20 +148,23 @@ func (t tx) addNodes(id int64, nodes ...string) error {
 }
 
 // RecordOutcomes implements history.Outbox.
-func (d Store) RecordOutcomes(ctx context.Context, now time.Time, outcomes []history.Outcome) error {
-	return d.change(ctx, "record outcomes", func(t tx) error {
-		for _, o := range outcomes {
-			if err := t.recordOutcome(now, o); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+func (d Store) RecordOutcomes(ctx context.Context, relay string, now time.Time, outcomes []history.Outcome) error {
+	return d.change(ctx, "record outcomes", func(t tx) error { return t.Dialect().recordOutcomes(t, relay, now, outcomes) })
 }
 
-func (t tx) recordOutcome(now time.Time, o history.Outcome) error {
+// recordOutcomes records outcomes where nobody else writes.
+func (t tx) recordOutcomes(relay string, now time.Time, outcomes []history.Outcome) error {
+	for _, o := range outcomes {
+		if err := t.recordOutcome(relay, now, o); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t tx) recordOutcome(relay string, now time.Time, o history.Outcome) error {
 	var known string
-	err := t.Get(`SELECT expected FROM outbox WHERE command = ? AND state = 'in_flight'`+t.Dialect().forUpdate, []any{o.ID}, &known)
+	err := t.Get(`SELECT expected FROM outbox WHERE command = ? AND state = 'in_flight' AND relay = ?`, []any{o.ID, relay}, &known)
 	if errors.Is(err, sql.ErrNoRows) {
 		return nil
 	}
@@ -180,18 +197,21 @@ func (t tx) recordOutcome(now time.Time, o history.Outcome) error {
 
 // AddReplies implements history.Outbox.
 func (d Store) AddReplies(ctx context.Context, now time.Time, replies []history.CommandReplies) error {
-	return d.change(ctx, "record replies", func(t tx) error {
-		for i := range replies {
-			if err := t.addReplies(now, &replies[i]); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
+	return d.change(ctx, "record replies", func(t tx) error { return t.Dialect().addReplies(t, now, replies) })
 }
 
-func (t tx) addReplies(now time.Time, r *history.CommandReplies) error {
-	found, err := commandsOf(t.Context(), t.Tx, `WHERE command = ? AND state = 'sent'`+t.Dialect().forUpdate, r.ID)
+// addReplies records replies where nobody else writes.
+func (t tx) addReplies(now time.Time, replies []history.CommandReplies) error {
+	for i := range replies {
+		if err := t.addSomeReplies(now, &replies[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t tx) addSomeReplies(now time.Time, r *history.CommandReplies) error {
+	found, err := commandsOf(t.Context(), t.Tx, `WHERE command = ? AND state = 'sent'`, r.ID)
 	if err != nil || len(found) == 0 {
 		return err
 	}

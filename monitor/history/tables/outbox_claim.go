@@ -2,14 +2,13 @@ package tables
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // Claim implements history.Outbox.
-func (d Store) Claim(ctx context.Context, now time.Time, limit, each int) (c history.Claimed, err error) {
+func (d Store) Claim(ctx context.Context, relay string, now time.Time, limit, each int) (c history.Claimed, err error) {
 	defer d.engine.Annotate(&err, "claim commands")
 	waiting, err := List[bool](ctx, d.engine.Reader(), `SELECT EXISTS (SELECT 1 FROM outbox WHERE state = 'pending')`)
 	if err != nil {
@@ -19,7 +18,7 @@ func (d Store) Claim(ctx context.Context, now time.Time, limit, each int) (c his
 		return history.Claimed{}, nil // without keeping others from writing
 	}
 	err = d.update(ctx, func(t tx) (err error) {
-		c, err = t.claim(now, limit, each)
+		c, err = t.Dialect().claim(t, relay, now, limit, each)
 		return err
 	})
 	if err != nil {
@@ -29,8 +28,7 @@ func (d Store) Claim(ctx context.Context, now time.Time, limit, each int) (c his
 }
 
 const (
-	// expire follows UPDATE … SET.
-	expire = `state = 'expired', done = ?1
+	expireCommands = `UPDATE outbox INDEXED BY outbox_expiring SET state = 'expired', done = ?1
 		WHERE state = 'pending' AND expires IS NOT NULL AND expires <= ?1 AND schema = ?2`
 
 	// open is what outbox_open is an index of, in the words that an engine knows it by.
@@ -61,20 +59,21 @@ const (
 	firstOfGroup = `WHERE schema = ? AND ` + open + ` AND grp = ? AND state = 'pending' ORDER BY command LIMIT ?`
 )
 
-func (t tx) claim(now time.Time, limit, each int) (c history.Claimed, err error) {
+// claim claims where nobody else writes.
+func (t tx) claim(relay string, now time.Time, limit, each int) (c history.Claimed, err error) {
 	at := now.UnixMicro()
-	expired, err := t.Change(t.Dialect().expireCommands, at, history.CommandSchema)
+	expired, err := t.Change(expireCommands, at, history.CommandSchema)
 	if err != nil {
 		return c, err
 	}
 	c.Expired = expired
-	groups, err := List[string](t.Context(), t.Tx, t.Dialect().claimableGroups, history.CommandSchema, at, limit)
+	groups, err := List[string](t.Context(), t.Tx, claimableGroups, history.CommandSchema, at, limit)
 	if err != nil {
 		return c, err
 	}
 	for i, group := range groups {
 		share := (limit - len(c.Commands)) / (len(groups) - i)
-		some, err := t.claimGroup(group, now, min(share, each))
+		some, err := t.claimGroup(relay, group, now, min(share, each))
 		if err != nil {
 			return c, err
 		}
@@ -84,8 +83,8 @@ func (t tx) claim(now time.Time, limit, each int) (c history.Claimed, err error)
 }
 
 // claimGroup claims the first commands of a group, up to one that is not due.
-func (t tx) claimGroup(group string, now time.Time, limit int) ([]history.Command, error) {
-	found, err := t.Dialect().firstOfGroup(t, group, limit)
+func (t tx) claimGroup(relay, group string, now time.Time, limit int) ([]history.Command, error) {
+	found, err := commandsOf(t.Context(), t.Tx, firstOfGroup, history.CommandSchema, group, limit)
 	if err != nil {
 		return nil, err
 	}
@@ -95,36 +94,10 @@ func (t tx) claimGroup(group string, now time.Time, limit int) ([]history.Comman
 			return found[:i], nil
 		}
 		c.State, c.ClaimedAt = history.CommandInFlight, time.UnixMicro(now.UnixMicro())
-		err := t.Exec(`UPDATE outbox SET state = 'in_flight', claimed = ? WHERE command = ?`, now.UnixMicro(), c.ID)
+		err := t.Exec(`UPDATE outbox SET state = 'in_flight', claimed = ?, relay = ? WHERE command = ?`, now.UnixMicro(), relay, c.ID)
 		if err != nil {
 			return nil, err
 		}
 	}
 	return found, nil
-}
-
-// Reclaim implements history.Outbox.
-func (d Store) Reclaim(ctx context.Context, before time.Time, share []int64) (int, error) {
-	n := 0
-	err := d.change(ctx, "reclaim commands", func(t tx) error {
-		n = 0
-		stale, err := List[int64](t.Context(), t.Tx, `SELECT command FROM outbox
-			WHERE state = 'in_flight' AND claimed < ? AND schema = ?`, before.UnixMicro(), history.CommandSchema)
-		for _, id := range stale {
-			if slices.Contains(share, id) || err != nil {
-				continue
-			}
-			var changed int
-			changed, err = t.Change(`UPDATE outbox SET state = 'pending', claimed = NULL WHERE command = ? AND state = 'in_flight'`, id)
-			n += changed
-		}
-		if add := t.Dialect().addUpCounts; add != "" && err == nil {
-			err = t.Exec(add)
-		}
-		return err
-	})
-	if err != nil {
-		return 0, err
-	}
-	return n, nil
 }

@@ -20,8 +20,13 @@ const (
 
 // commandsOf returns the commands that a WHERE clause selects.
 func commandsOf(ctx context.Context, q Reader, where string, args ...any) ([]history.Command, error) {
+	return readCommands(ctx, q, `SELECT `+CommandColumns+` FROM outbox `+where, args...)
+}
+
+// readCommands returns the commands whose columns a statement returns.
+func readCommands(ctx context.Context, q Reader, statement string, args ...any) ([]history.Command, error) {
 	var found []history.Command
-	err := EachRow(ctx, q, `SELECT `+CommandColumns+` FROM outbox `+where, args, func(rows *sql.Rows) error {
+	err := EachRow(ctx, q, statement, args, func(rows *sql.Rows) error {
 		c, err := readCommand(rows)
 		found = append(found, c)
 		return err

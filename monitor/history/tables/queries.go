@@ -10,11 +10,7 @@ type Query struct {
 
 // OutboxQueries returns what relays and lists of commands ask again and again, for tests of how an engine carries it out.
 func OutboxQueries(d Dialect) []Query {
-	queries := []Query{
-		{d.claimableGroups, []any{1, 2, 3}},
-		{`SELECT command FROM outbox ` + firstOfGroup, []any{1, "a", 3}},
-		{d.expireCommands, []any{1, 2}},
-	}
+	queries := d.claimQueries()
 	for _, f := range []history.CommandFilter{
 		{Before: 5},
 		{States: []history.CommandState{history.CommandDone}},

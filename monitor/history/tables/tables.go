@@ -41,8 +41,10 @@ type Tx interface {
 // Engine is a database.
 type Engine interface {
 	// Update calls f in a transaction and commits it if f returns nil. f may be called again if other transactions prevent the
-	// commit.
+	// commit. Several processes may do so at once.
 	Update(ctx context.Context, f func(t Tx) error) error
+	// UpdateTasks is Update for the only process that saves tasks: in others it fails.
+	UpdateTasks(ctx context.Context, f func(t Tx) error) error
 	// Snapshot calls f with a reader whose queries all see the same state of the database.
 	Snapshot(ctx context.Context, f func(r Reader) error) error
 	// Reader returns a reader whose queries see what is committed. f of EachRow must not use the engine.
@@ -79,6 +81,7 @@ func New(e Engine) Store { return Store{e} }
 // tx is a transaction with what this package does in it.
 type tx struct{ Tx }
 
+// update calls f in a transaction.
 func (d Store) update(ctx context.Context, f func(t tx) error) error {
 	return d.engine.Update(ctx, func(t Tx) error { return f(tx{t}) })
 }
