@@ -132,7 +132,9 @@ func live(t *testing.T, d history.Outbox, l *lottery, x life) {
 	if err := <-ended; err != nil {
 		t.Errorf("Run returned %v", err)
 	}
-	if f, ok := d.(interface{ ForgetRelays(ctx context.Context) error }); ok { // as when another process opens the store
+	if f, ok := d.(interface {
+		ForgetRelays(ctx context.Context) error
+	}); ok { // as when another process opens the store
 		if err := f.ForgetRelays(t.Context()); err != nil {
 			t.Error(err)
 		}

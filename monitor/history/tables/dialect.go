@@ -91,7 +91,7 @@ func PostgreSQL() Dialect {
 		renewRelay: `UPDATE relays SET until = clock_timestamp() + ?2 * interval '1 microsecond', doubted = NULL WHERE relay = ?1`,
 		// After the database was away, all leases have ended: who is there still renews its own while the others doubt.
 		doubtRelays: `UPDATE relays SET doubted = clock_timestamp() WHERE until < clock_timestamp() AND doubted IS NULL`,
-		endRelays: `DELETE FROM relays WHERE until < clock_timestamp() AND doubted < clock_timestamp() - ? * interval '1 microsecond'`,
+		endRelays:   `DELETE FROM relays WHERE until < clock_timestamp() AND doubted < clock_timestamp() - ? * interval '1 microsecond'`,
 		claimQueries: func() []Query {
 			return []Query{{lockGroups, []any{1, 2, 3}}, {claimFirst, []any{1, 2, []string{"a"}, 3, "relay"}}}
 		},
