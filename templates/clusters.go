@@ -1,6 +1,8 @@
 package templates
 
 import (
+	"time"
+
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/flow"
@@ -37,11 +39,13 @@ type Cluster struct {
 	Flow        flow.Verdict
 	Ready       bool // the history is restored
 	Connected   bool
-	Broker      string   // address, without password
-	Rate        float64  // tasks that end in a second
-	Failed      *float64 // share of those that ended in the last ten minutes; nil if none did
-	Online      int      // workers
-	Backlog     *int64   // messages that wait; nil if it is not known
+	Broker      string    // address, without password
+	Rate        float64   // tasks that end in a second
+	Failed      *float64  // share of those that ended in the last ten minutes; nil if none did
+	Online      int       // workers
+	Remote      string    // URL of the other Umbel that watches it, empty if this one does
+	SeenAt      time.Time // when that one has last answered
+	Backlog     *int64    // messages that wait; nil if it is not known
 }
 
 // Page draws the whole page.

@@ -35,6 +35,7 @@ type Cluster struct {
 	Name string
 	// Handler returns its pages, or nil and in a sentence why there are none.
 	Handler func() (*Handler, string)
+	Remote  *Remote // of another Umbel, in place of Handler
 }
 
 // ClustersOptions are those of Clusters. What is not documented is as in Options.
@@ -152,9 +153,19 @@ func (c *Clusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.h.ServeHTTP(w, r)
 		return
 	}
+	if one.Remote != nil {
+		c.absent(w, r, name, http.StatusNotFound, templates.Problem{
+			Title: "Another Umbel watches " + name, Message: "Its pages are there: here is only what the overview shows.",
+			Back: one.Remote.shown().Href, BackText: "Go to " + one.Remote.URL,
+		})
+		return
+	}
 	h, why := one.Handler()
 	if h == nil {
-		c.unavailable(w, r, name, why)
+		w.Header().Set("Retry-After", "5")
+		c.absent(w, r, name, http.StatusServiceUnavailable, templates.Problem{
+			Title: "The cluster " + name + " is unavailable", Message: why, Back: c.pages.urls.Prefix + "/", BackText: "All clusters",
+		})
 		return
 	}
 	if path == r.URL.Path && c.h.prefix != "" { // a proxy has stripped the prefix of all
@@ -167,8 +178,8 @@ func (c *Clusters) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h.ServeHTTP(w, r)
 }
 
-// unavailable says that a cluster has no pages now, and why, to those who may see it.
-func (c *Clusters) unavailable(w http.ResponseWriter, r *http.Request, name, why string) {
+// absent says to those who may see a cluster why it has no pages here.
+func (c *Clusters) absent(w http.ResponseWriter, r *http.Request, name string, status int, why templates.Problem) {
 	shown := *c.h
 	shown.root, _ = shown.guard(Options{Hosts: c.o.Hosts, Origins: c.o.Origins}, nil, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		denied := auth.Decide(r.Context(), auth.View)
@@ -179,10 +190,7 @@ func (c *Clusters) unavailable(w http.ResponseWriter, r *http.Request, name, why
 			c.h.deny(nil)(w, r, denied, nil)
 			return
 		}
-		w.Header().Set("Retry-After", "5")
-		c.pages.problem(w, r, http.StatusServiceUnavailable, templates.Problem{
-			Title: "The cluster " + name + " is unavailable", Message: why, Back: c.pages.urls.Prefix + "/", BackText: "All clusters",
-		})
+		c.pages.problem(w, r, status, why)
 	}))
 	shown.ServeHTTP(w, r)
 }
@@ -190,6 +198,11 @@ func (c *Clusters) unavailable(w http.ResponseWriter, r *http.Request, name, why
 // visible returns the clusters that those may see who make a request.
 func (c *Clusters) visible(ctx context.Context) []Cluster {
 	return c.among(auth.FromContext(ctx).Clusters)
+}
+
+// here returns those of some clusters that no other Umbel watches.
+func (c *Clusters) here(of []Cluster) []Cluster {
+	return slices.DeleteFunc(slices.Clone(of), func(one Cluster) bool { return one.Remote != nil })
 }
 
 func (c *Clusters) among(names []string) []Cluster {
@@ -200,6 +213,10 @@ func (c *Clusters) among(names []string) []Cluster {
 func (c *Clusters) page(ctx context.Context, of []Cluster) page {
 	v := templates.Clusters{}
 	for _, one := range of {
+		if one.Remote != nil {
+			v.Clusters = append(v.Clusters, one.Remote.shown())
+			continue
+		}
 		t := templates.Cluster{Name: one.Name, Href: c.pages.urls.Prefix + ClustersPath + one.Name + "/"}
 		h, why := one.Handler()
 		if t.Unavailable = why; h != nil {
@@ -273,6 +290,9 @@ func (c *Clusters) list(w http.ResponseWriter, r *http.Request) {
 	for i := range v.Clusters {
 		t := &v.Clusters[i]
 		d := api.Cluster{Name: t.Name, Path: t.Href, Available: t.Unavailable == "", Error: t.Unavailable, Level: "unknown", Ready: t.Ready, Connected: t.Connected}
+		if d.Remote = t.Remote != ""; !t.SeenAt.IsZero() {
+			d.SeenAt = &t.SeenAt
+		}
 		if d.Available {
 			d.Level, d.Sentence = string(t.Flow.Level), t.Flow.Sentence()
 			d.TasksPerSecond, d.FailedShare, d.WorkersOnline, d.Backlog = t.Rate, t.Failed, t.Online, t.Backlog
@@ -284,8 +304,8 @@ func (c *Clusters) list(w http.ResponseWriter, r *http.Request) {
 
 // readyz reports whether the histories are restored. One that cannot be opened holds up no other.
 func (c *Clusters) readyz(w http.ResponseWriter, _ *http.Request) {
-	missing := 0
-	for _, one := range c.o.Clusters {
+	missing, here := 0, c.here(c.o.Clusters)
+	for _, one := range here {
 		switch h, _ := one.Handler(); {
 		case h == nil:
 			missing++
@@ -297,10 +317,10 @@ func (c *Clusters) readyz(w http.ResponseWriter, _ *http.Request) {
 	switch missing {
 	case 0:
 		_, _ = w.Write([]byte("ready\n"))
-	case len(c.o.Clusters):
+	case len(here):
 		http.Error(w, "no cluster is available", http.StatusServiceUnavailable)
 	default:
-		_, _ = fmt.Fprintf(w, "ready, but %d of %d clusters unavailable\n", missing, len(c.o.Clusters))
+		_, _ = fmt.Fprintf(w, "ready, but %d of %d clusters unavailable\n", missing, len(here))
 	}
 }
 
@@ -314,7 +334,7 @@ func (c *Clusters) metrics(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", contentType)
 	w.Header().Add("Vary", "Accept")
 	out := prometheus.NewMerger(w, format)
-	for _, one := range of {
+	for _, one := range c.here(of) {
 		h, _ := one.Handler()
 		out.Label("cluster", one.Name)
 		out.Family(prometheus.Gauge, "umbel_cluster_available", "1 if the cluster is watched, 0 if its history cannot be opened.")
@@ -331,6 +351,11 @@ func (c *Clusters) metrics(w http.ResponseWriter, r *http.Request) {
 func (c *Clusters) Run(ctx context.Context) error {
 	var g errgroup.Group
 	g.Go(func() error { return c.h.hub.Run(ctx) })
+	for _, one := range c.o.Clusters {
+		if one.Remote != nil {
+			g.Go(func() error { one.Remote.run(ctx); return nil })
+		}
+	}
 	g.Go(func() error {
 		tick := time.NewTicker(clustersEvery)
 		defer tick.Stop()

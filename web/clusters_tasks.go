@@ -49,6 +49,12 @@ func (c *Clusters) find(ctx context.Context, r *http.Request, q query.Tasks) (fo
 	if q.Sort != (lang.Sort{}) || q.From != nil {
 		return nil, nil, &query.Error{Param: "sort", Message: "and cursor are for one cluster: a search of all returns the newest tasks"}
 	}
+	for _, one := range of {
+		if one.Remote != nil && slices.ContainsFunc(q.Query.Clusters(), func(name string) bool { return strings.EqualFold(one.Name, name) }) {
+			problems = append(problems, fmt.Sprintf("Another Umbel watches %s: its tasks are searched there.", one.Name))
+		}
+	}
+	of = c.here(of)
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	lists, failed := make([][]foundTask, len(of)), make([]string, len(of))
@@ -67,7 +73,7 @@ func (c *Clusters) find(ctx context.Context, r *http.Request, q query.Tasks) (fo
 	_ = g.Wait()
 	found = slices.Concat(lists...)
 	slices.SortStableFunc(found, func(a, b foundTask) int { return cmp.Compare(b.UpdatedAt, a.UpdatedAt) })
-	problems = slices.DeleteFunc(failed, func(s string) bool { return s == "" })
+	problems = append(problems, slices.DeleteFunc(failed, func(s string) bool { return s == "" })...)
 	return found[:min(len(found), cmp.Or(q.Limit, query.DefaultLimit))], problems, nil
 }
 
@@ -154,4 +160,3 @@ func writeJSON(w http.ResponseWriter, v any) {
 	w.Header().Set("Content-Type", jsonType)
 	_ = json.NewEncoder(w).Encode(v) // fails only if the client has gone
 }
-

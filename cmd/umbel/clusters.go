@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/umbelhq/umbel/internal/dashboard"
+	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/auth"
 )
 
@@ -43,8 +44,51 @@ type clustersFlags struct {
 	ClustersFile string   `env:"UMBEL_CLUSTERS_FILE" placeholder:"FILE" help:"Read clusters from a JSON list of objects: name, and options of serve by their names, such as broker-url and result-backend."`
 }
 
+// remotesFlags name clusters that other Umbels watch.
+type remotesFlags struct {
+	Remotes      []string `name:"remote" env:"UMBEL_REMOTE" placeholder:"NAME=URL" help:"Show the cluster of another Umbel beside those of --cluster, read-only: its name here, and the URL of that Umbel or of one of its clusters. Repeatable. Its API token is in UMBEL_REMOTE_TOKEN_NAME, or in --remote-token-file."`
+	RemoteTokens []string `name:"remote-token-file" env:"UMBEL_REMOTE_TOKEN_FILE" placeholder:"NAME=FILE" help:"Read the API token for another Umbel from a file. Repeatable."`
+}
+
+// remotes returns them. Its error is one sentence.
+func (f *remotesFlags) remotes() (list []*web.Remote, err error) {
+	files := map[string]string{}
+	for _, text := range f.RemoteTokens {
+		name, file, ok := strings.Cut(text, "=")
+		if !ok {
+			return nil, errors.New("--remote-token-file: write NAME=FILE")
+		}
+		files[name] = file
+	}
+	for _, text := range f.Remotes {
+		name, url, ok := strings.Cut(text, "=")
+		switch {
+		case !ok || !clusterName.MatchString(name) || auth.ReservedCluster(name):
+			return nil, errors.New("--remote: write NAME=URL, such as eu=https://ops.example.com/umbel, with a name of letters, digits, - and _")
+		case slices.ContainsFunc(list, func(r *web.Remote) bool { return strings.EqualFold(r.Name, name) }):
+			return nil, fmt.Errorf("--remote: two are called %s", name)
+		}
+		if err := web.CheckRemoteURL(url); err != nil {
+			return nil, fmt.Errorf("--remote %s: %w", name, err)
+		}
+		token := os.Getenv("UMBEL_REMOTE_TOKEN_" + strings.ToUpper(strings.ReplaceAll(name, "-", "_")))
+		token, _, err := secret("--remote-token", token, files[name])
+		if err != nil {
+			return nil, err
+		}
+		delete(files, name)
+		list = append(list, &web.Remote{Name: name, URL: url, Token: token})
+	}
+	for name := range files {
+		return nil, fmt.Errorf("--remote-token-file: there is no --remote %s", name)
+	}
+	return list, nil
+}
+
 // several reports whether there are clusters with names.
-func (f *clustersFlags) several() bool { return len(f.Clusters) > 0 || f.ClustersFile != "" }
+func (c *serveCmd) several() bool {
+	return len(c.Clusters) > 0 || c.ClustersFile != "" || len(c.Remotes) > 0
+}
 
 // clusterName is what a cluster can be called: it is part of addresses, directories and lists of users.
 var clusterName = regexp.MustCompile(`^[A-Za-z0-9_-]{1,40}$`)
@@ -129,7 +173,7 @@ func (c *serveCmd) alone() error {
 	case c.command:
 		return errors.New("umbel flower shows one cluster: use umbel serve --cluster")
 	case c.BrokerURL != "" || c.BrokerURLFile != "":
-		return errors.New("--cluster takes the place of --broker-url: leave out that one, with UMBEL_BROKER_URL and CELERY_BROKER_URL")
+		return errors.New("--cluster takes the place of --broker-url: leave out that one, or name it with --cluster, and leave out UMBEL_BROKER_URL and CELERY_BROKER_URL")
 	case !reflect.DeepEqual(c.clusterFlags, usual):
 		return errors.New("there are several clusters: write what is of one broker, such as --result-backend and --queue, to --clusters-file")
 	case c.Trace != "":
@@ -147,11 +191,20 @@ func (c *serveCmd) serveClusters(ctx context.Context, log *slog.Logger) error {
 	if err != nil {
 		return usageError{err}
 	}
+	remotes, err := c.remotes()
+	if err != nil {
+		return usageError{err}
+	}
+	for _, r := range remotes {
+		if slices.ContainsFunc(list, func(l dashboard.Cluster) bool { return strings.EqualFold(l.Name, r.Name) }) {
+			return usageError{fmt.Errorf("--remote: a cluster is called %s already", r.Name)}
+		}
+	}
 	kept, err := c.place(true)
 	if err != nil {
 		return err
 	}
-	all := dashboard.Options{Version: versionString(), DataDir: kept.dir, History: kept.url}
+	all := dashboard.Options{Version: versionString(), DataDir: kept.dir, History: kept.url, Remotes: remotes}
 	brokers := map[string]string{}
 	for i := range list {
 		o := &list[i].Options

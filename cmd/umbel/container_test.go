@@ -54,7 +54,7 @@ func TestContainerVariablesExist(t *testing.T) {
 	t.Parallel()
 	_, help, _ := once(t, nil, nil, "serve", "--help")
 	help = strings.Join(strings.Fields(help), "") // it is wrapped
-	for _, name := range []string{"../../Dockerfile", "../../deploy/docker-compose.yml"} {
+	for _, name := range []string{"../../Dockerfile", "../../deploy/docker-compose.yml", "../../deploy/kubernetes/statefulset.yaml"} {
 		text, err := os.ReadFile(name)
 		if err != nil {
 			t.Fatal(err)

@@ -60,6 +60,7 @@ type serveCmd struct {
 	webFlags
 	historyFlags
 	clustersFlags
+	remotesFlags
 	flower       *floweroptions.Settings
 	command      bool   // it runs as umbel flower
 	Trace        string `env:"UMBEL_TRACE" placeholder:"FILE" help:"Show this trace in place of a cluster. Options of brokers, the history and alerts have no effect then."`

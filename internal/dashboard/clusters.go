@@ -49,7 +49,7 @@ type Clusters struct {
 	signIn   *auth.Service
 }
 
-// NewClusters validates o and the clusters, and opens their histories. Of o, Prefix, DataDir, History, SignIn, Hosts, Origins, OpenMetrics,
+// NewClusters validates o and the clusters, and opens their histories. Of o, Prefix, DataDir, History, SignIn, Hosts, Origins, OpenMetrics, Remotes,
 // Title, Color, Version, Redact and Logger count. It starts nothing. Close must follow. A history that cannot be opened is tried
 // again by Run.
 func NewClusters(o Options, clusters []Cluster) (*Clusters, error) {
@@ -66,6 +66,9 @@ func (c *Clusters) assemble(o Options, clusters []Cluster) error {
 	for _, one := range clusters {
 		names = append(names, one.Name)
 	}
+	for _, r := range o.Remotes {
+		names = append(names, r.Name)
+	}
 	if o.SignIn != nil {
 		if err := c.openSignIn(o, names); err != nil {
 			return err
@@ -80,6 +83,9 @@ func (c *Clusters) assemble(o Options, clusters []Cluster) error {
 		}
 		opening.Go(m.open)
 		shown = append(shown, web.Cluster{Name: one.Name, Handler: m.handler})
+	}
+	for _, r := range o.Remotes {
+		shown = append(shown, web.Cluster{Name: r.Name, Remote: r})
 	}
 	err := opening.Wait()
 	if err != nil {

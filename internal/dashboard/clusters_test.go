@@ -25,6 +25,7 @@ import (
 	"github.com/umbelhq/umbel/monitor/broker"
 	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/history/postgres"
+	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/auth"
 )
 
@@ -450,6 +451,66 @@ func TestSearchOfAllClusters(t *testing.T) {
 	for _, path := range []string{"/api/v1/suggest?q=cluster:", "/clusters/billing/api/v1/suggest?q=cluster:", "/tasks", "/api/v1/tasks"} {
 		if _, body := s.send(http.MethodGet, path, "bob", ""); strings.Contains(body, "shop-") || strings.Contains(body, `"shop"`) {
 			t.Errorf("%s tells bob of shop: %s", path, body)
+		}
+	}
+}
+
+func TestClustersOfOtherUmbels(t *testing.T) {
+	t.Parallel()
+	far := newSeveral(t, dashboard.Options{SignIn: signedIn()})
+	_, page := far.send(http.MethodPost, "/tokens", "ann", "name=t&role=viewer&days=1")
+	token := regexp.MustCompile(`umbel_[a-z2-7]{30,}`).FindString(page)
+	answer := func(kind, body string) string {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Type", kind)
+			_, _ = io.WriteString(w, body)
+		}))
+		t.Cleanup(server.Close)
+		return server.URL
+	}
+	encrypted := httptest.NewTLSServer(http.NotFoundHandler())
+	t.Cleanup(encrypted.Close)
+	s := newSeveral(t, dashboard.Options{SignIn: signedIn(), Remotes: []*web.Remote{
+		{Name: "far", URL: far.url + "/clusters/shop", Token: token},
+		{Name: "denied", URL: far.url + "/clusters/shop", Token: "umbel_wrong"},
+		{Name: "away", URL: "http://127.0.0.1:1"},
+		{Name: "nonsense", URL: answer("application/json", `{"level":"<b>"}`)},
+		{Name: "page", URL: answer("text/html", "<html>")},
+		{Name: "certificate", URL: encrypted.URL},
+	}})
+	listed := func() map[string]map[string]any {
+		_, body := s.send(http.MethodGet, "/api/v1/clusters", "ann", "")
+		var list struct{ Items []map[string]any }
+		if err := json.Unmarshal([]byte(body), &list); err != nil {
+			t.Fatal(err)
+		}
+		all := map[string]map[string]any{}
+		for _, i := range list.Items {
+			name, _ := i["name"].(string)
+			all[name] = i
+		}
+		return all
+	}
+	s.until("read", func() bool { return listed()["far"]["available"] == true && listed()["far"]["connected"] == true })
+	if c := listed()["far"]; c["remote"] != true || c["seen_at"] == nil || c["path"] != far.url+"/clusters/shop/" {
+		t.Errorf("far is %v", c)
+	}
+	for name, want := range map[string]string{
+		"denied": "401", "away": "no response from Umbel", "nonsense": "not those of Umbel", "page": "there is no JSON API of Umbel", "certificate": "certificate",
+	} {
+		s.until(name, func() bool { why, _ := listed()[name]["error"].(string); return strings.Contains(why, want) })
+	}
+	for _, name := range []string{"shop", "billing"} {
+		if listed()[name]["available"] != true || listed()[name]["remote"] != false {
+			t.Errorf("%s is %v", name, listed()[name])
+		}
+	}
+	if status, page := s.send(http.MethodGet, "/clusters/far/tasks", "ann", ""); status != http.StatusNotFound || !strings.Contains(page, far.url+"/clusters/shop/") {
+		t.Errorf("a page of far: %d", status)
+	}
+	for path, as := range map[string]string{"/": "bob", "/api/v1/clusters": "bob", "/clusters/far/": "bob"} {
+		if _, body := s.send(http.MethodGet, path, as, ""); strings.Contains(body, far.url) {
+			t.Errorf("%s tells %s of far", path, as)
 		}
 	}
 }

@@ -81,6 +81,8 @@ type Options struct {
 	SignIn *auth.Options
 	Routes []auth.Route
 	Member *web.Member // as in web.Options
+	// Remotes are clusters that other Umbels watch, for NewClusters alone.
+	Remotes []*web.Remote
 	Flower flower.Settings
 	Issues *issue.Template // as in web.Options, and so is Demo
 	Demo   bool
