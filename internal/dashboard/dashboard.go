@@ -406,6 +406,7 @@ func (d *Dashboard) Run(ctx context.Context) error {
 	}
 	g.Go(func() error { return d.auditLog.Run(ctx) })
 	g.Go(func() error { return d.mark(ctx) })
+	g.Go(func() error { return d.listen(ctx) })
 	if d.signIn != nil {
 		g.Go(func() error { return d.signIn.Run(ctx) })
 	}

@@ -36,6 +36,7 @@ type DB struct {
 	smallTables // outbox, alerts, views, marks, credentials
 
 	location string // without the password
+	config   *pgx.ConnConfig
 	schema   string // as in Options
 	rules    history.RetentionRules
 	log      *slog.Logger
@@ -124,6 +125,7 @@ func (d *DB) open(ctx context.Context, config *pgx.ConnConfig, readOnly bool) er
 	if config.RuntimeParams["application_name"] == "" {
 		config.RuntimeParams["application_name"] = "umbel"
 	}
+	d.config = config
 	d.read = connect(config, readers)
 	if readOnly {
 		return d.migrate(ctx, d.read, nil, true)
