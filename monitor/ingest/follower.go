@@ -20,6 +20,7 @@ const (
 // merges what the leader has written.
 type follower struct {
 	in      *Ingester
+	removal int64 // number of the last removal that was read, -1 if none was
 	after   int64 // number of the last change that was read
 	batches []keptBatch
 	number  uint64            // of batches[0]
@@ -38,7 +39,7 @@ type keptBatch struct {
 }
 
 func newFollower(in *Ingester) follower {
-	return follower{in: in, number: 1, first: make(map[string]uint64)}
+	return follower{in: in, number: 1, removal: -1, first: make(map[string]uint64)}
 }
 
 // step reads what the leader has written, and acknowledges what that has.
@@ -103,9 +104,14 @@ func (f *follower) read(ctx context.Context) error {
 		}
 		f.merge(tasks)
 		if f.after = last; len(tasks) < followPage {
-			return nil
+			break
 		}
 	}
+	ids, last, err := f.in.shared.Removed(ctx, f.removal)
+	if f.removal = last; err == nil && len(ids) > 0 {
+		f.in.forget(ids)
+	}
+	return err
 }
 
 // lookUp merges tasks that the leader seems to have written before this node heard of them.

@@ -226,7 +226,7 @@ func (in *Ingester) Run(ctx context.Context) error {
 // maintain runs the maintenance of the store, and restarts it after an error: history is written without it.
 func (in *Ingester) maintain(ctx context.Context) error {
 	for {
-		err := in.store.Run(ctx, in.forget)
+		err := in.store.Run(ctx, func(ids []string) { in.removed(ctx, ids) })
 		if err == nil || ctx.Err() != nil {
 			return nil
 		}
@@ -235,6 +235,17 @@ func (in *Ingester) maintain(ctx context.Context) error {
 		case <-ctx.Done():
 		case <-time.After(maxRetry):
 		}
+	}
+}
+
+// removed forgets tasks that the store has pruned, and tells the nodes that follow.
+func (in *Ingester) removed(ctx context.Context, ids []string) {
+	in.forget(ids)
+	if in.shared == nil || len(ids) == 0 {
+		return
+	}
+	if err := in.shared.NoteRemoved(ctx, ids); err != nil && ctx.Err() == nil {
+		in.log.Error("other nodes not told of removed tasks", "error", err)
 	}
 }
 

@@ -20,6 +20,10 @@ type Shared interface {
 	Lost() <-chan struct{}
 	// Report tells the other nodes how this one is doing, and returns all, and how far the clock of the store is ahead of this process's.
 	Report(ctx context.Context, r history.NodeReport) (nodes []history.Node, ahead time.Duration, err error)
+	// NoteRemoved tells the nodes that follow which tasks are gone.
+	NoteRemoved(ctx context.Context, ids []string) error
+	// Removed returns the tasks that were removed after a removal of a number, and the number of the last one; for -1 that alone.
+	Removed(ctx context.Context, after int64) (ids []string, last int64, err error)
 	// GiveUp lets another node lead.
 	GiveUp(ctx context.Context) error
 	// NewestChange returns the number of the newest change of a task.

@@ -172,3 +172,31 @@ func (d *DB) GiveUp(ctx context.Context) (err error) {
 	_, err = d.keep.ExecContext(ctx, `UPDATE lease SET until = 'epoch' WHERE cluster = $1 AND shard = 0 AND epoch = $2`, defaultCluster, epoch)
 	return err
 }
+
+// NoteRemoved tells the nodes that follow which tasks are gone.
+func (d *DB) NoteRemoved(ctx context.Context, ids []string) (err error) {
+	defer annotate(&err, "note what was removed")
+	return d.update(ctx, func(t *tx) error {
+		if err := t.Exec(`DELETE FROM removals WHERE at < clock_timestamp() - interval '1 hour'`); err != nil {
+			return err
+		}
+		return t.Exec(`INSERT INTO removals (at, ids) VALUES (clock_timestamp(), $1)`, ids)
+	})
+}
+
+// Removed returns the tasks that were removed after a removal of a number, and the number of the last one; for -1 that alone.
+func (d *DB) Removed(ctx context.Context, after int64) (ids []string, last int64, err error) {
+	defer annotate(&err, "read what was removed")
+	if after < 0 {
+		err = d.read.QueryRowContext(ctx, `SELECT coalesce(max(removal), 0) FROM removals`).Scan(&last)
+		return nil, last, err
+	}
+	last = after
+	err = tables.EachRow(ctx, d.read, `SELECT removal, unnest(ids) FROM removals WHERE removal > $1 ORDER BY removal`, []any{after}, func(rows *sql.Rows) error {
+		var id string
+		err := rows.Scan(&last, &id)
+		ids = append(ids, id)
+		return err
+	})
+	return ids, last, err
+}
