@@ -11,6 +11,9 @@ func (d *Dashboard) newAlerts(o Options, reader *view.Reader) (err error) {
 		Store: d.history, Take: d.takeRecord, Queues: d.commands.Queues.Peek, Count: reader.Count,
 		Receivers: o.Alerts.Receivers, URL: o.Alerts.URL, ReadOnly: o.ReadOnly, Interval: o.AlertInterval, Logger: o.Logger,
 	}
+	if o.Member != nil {
+		alerts.Cluster = o.Member.Name
+	}
 	if d.peers != nil {
 		alerts.Others, alerts.Outbox = d.peers, d.history
 	}

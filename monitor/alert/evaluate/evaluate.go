@@ -44,6 +44,7 @@ type Options struct {
 	Wake func()
 	// Receivers are those that rules may name.
 	Receivers []receivers.Receiver
+	Cluster   string        // name of the cluster, where there are several
 	URL       string        // of Umbel's pages, for links in notifications; empty leaves them out
 	ReadOnly  bool          // no rule is judged
 	Interval  time.Duration // between records, a minute if zero
@@ -250,7 +251,7 @@ func (s *Service) judge(ctx context.Context, r *alert.Record, rules []Rule, u *h
 	if err != nil {
 		return err
 	}
-	d := decision{box: newMailbox(r.At, s.o.URL), leads: s.Tells(), told: s.told(), update: u}
+	d := decision{box: newMailbox(r.At, s.o.URL, s.o.Cluster), leads: s.Tells(), told: s.told(), update: u}
 	for i := range rules {
 		if j := s.folds[rules[i].ID]; j != nil {
 			j.fold.Step(r)

@@ -22,13 +22,14 @@ const maxAlerts = 20
 
 // mailbox gathers what each receiver is told of one record: one notification, however much begins or ends with it.
 type mailbox struct {
-	at   int64
-	url  string
-	told map[string]*receivers.Notification
+	at      int64
+	url     string
+	cluster string // its name, where there are several
+	told    map[string]*receivers.Notification
 }
 
-func newMailbox(at int64, url string) *mailbox {
-	return &mailbox{at: at, url: url, told: map[string]*receivers.Notification{}}
+func newMailbox(at int64, url, cluster string) *mailbox {
+	return &mailbox{at: at, url: url, cluster: cluster, told: map[string]*receivers.Notification{}}
 }
 
 // add tells the receivers of a rule of a firing, if anybody is told.
@@ -40,7 +41,7 @@ func (m *mailbox) add(rule *Rule, f history.AlertFiring, tells bool) {
 	for _, name := range rule.Receivers {
 		n := m.told[name]
 		if n == nil {
-			n = &receivers.Notification{At: time.UnixMicro(m.at).UTC(), Link: m.link("/alerts")}
+			n = &receivers.Notification{At: time.UnixMicro(m.at).UTC(), Cluster: m.cluster, Link: m.link("/alerts")}
 			m.told[name] = n
 		}
 		if len(n.Alerts) < maxAlerts {
@@ -105,7 +106,9 @@ func (m *mailbox) commands(known []receivers.Receiver) ([]history.Command, error
 			continue
 		}
 		n := m.told[name]
-		n.Summary = summary(n)
+		if n.Summary = summary(n); n.Cluster != "" {
+			n.Summary = n.Cluster + ": " + n.Summary
+		}
 		sum := sha256.Sum256([]byte(strconv.FormatInt(m.at, 10) + " " + name))
 		n.ID = hex.EncodeToString(sum[:16])
 		c, err := command.Notification(name, *n)

@@ -188,7 +188,8 @@ func (m *Email) check() error {
 type Notification struct {
 	ID      string    `json:"id"` // the same when it is sent again
 	At      time.Time `json:"at"`
-	Summary string    `json:"summary"` // one line
+	Summary string    `json:"summary"`           // one line
+	Cluster string    `json:"cluster,omitempty"` // its name, where there are several
 	Test    bool      `json:"test,omitempty"`
 	Alerts  []Alert   `json:"alerts"`
 	More    int       `json:"more,omitempty"` // alerts that are left out
