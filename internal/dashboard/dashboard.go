@@ -83,9 +83,9 @@ type Options struct {
 	Member *web.Member // as in web.Options
 	// Remotes are clusters that other Umbels watch, for NewClusters alone.
 	Remotes []*web.Remote
-	Flower flower.Settings
-	Issues *issue.Template // as in web.Options, and so is Demo
-	Demo   bool
+	Flower  flower.Settings
+	Issues  *issue.Template // as in web.Options, and so is Demo
+	Demo    bool
 
 	Metrics    ingest.MetricsOptions
 	QueueDrain time.Duration // web.DefaultQueueDrain if zero

@@ -156,7 +156,7 @@ type contender struct {
 	*contention
 	tables.Store
 
-	name string
+	name  string
 	plan  []string
 	relay string
 	mine  []history.Command // in flight

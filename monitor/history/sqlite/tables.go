@@ -18,7 +18,9 @@ func (e tableEngine) Update(ctx context.Context, f func(t tables.Tx) error) erro
 	return e.db.update(ctx, func(t *tx) error { return f(tableTx{t}) })
 }
 
-func (e tableEngine) UpdateTasks(ctx context.Context, f func(t tables.Tx) error) error { return e.Update(ctx, f) }
+func (e tableEngine) UpdateTasks(ctx context.Context, f func(t tables.Tx) error) error {
+	return e.Update(ctx, f)
+}
 
 func (e tableEngine) Snapshot(ctx context.Context, f func(r tables.Reader) error) error {
 	return e.db.snapshot(ctx, f)
