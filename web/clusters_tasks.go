@@ -146,12 +146,12 @@ func (c *Clusters) listTasks(w http.ResponseWriter, r *http.Request) {
 
 // suggest completes a query to all clusters.
 func (c *Clusters) suggest(w http.ResponseWriter, r *http.Request) {
-	text := r.URL.Query().Get("q")
-	list := api.Complete(text, r.URL.Query().Get("at"), func(f lang.Field, _ string) (names []string) {
+	text, clusters := r.URL.Query().Get("q"), auth.FromContext(r.Context()).Clusters
+	list := api.Complete(text, r.URL.Query().Get("at"), func(f lang.Field, _ string) []string {
 		if f == lang.Cluster {
-			names = auth.FromContext(r.Context()).Clusters
+			return clusters
 		}
-		return names
+		return nil
 	})
 	writeJSON(w, list)
 }

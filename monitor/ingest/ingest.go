@@ -224,11 +224,11 @@ func (in *Ingester) Run(ctx context.Context) error {
 }
 
 // maintain runs the maintenance of the store, and restarts it after an error: history is written without it.
-func (in *Ingester) maintain(ctx context.Context) error {
+func (in *Ingester) maintain(ctx context.Context) {
 	for {
 		err := in.store.Run(ctx, func(ids []string) { in.removed(ctx, ids) })
 		if err == nil || ctx.Err() != nil {
-			return nil
+			return
 		}
 		in.log.Error("history not maintained", "error", err)
 		select {

@@ -89,7 +89,7 @@ func (in *Ingester) lead(ctx, writing context.Context, drained <-chan struct{}) 
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		in.restoreRest(maintaining)
-		_ = in.maintain(maintaining) // returns nil
+		in.maintain(maintaining)
 	})
 	in.writer.run(writing, ctx.Done(), drained)
 	cancel()
