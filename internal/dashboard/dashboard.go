@@ -288,7 +288,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	d.reconciler = ingest.NewReconciler(d.ingester, inspector, d.commands.Results)
 	if o.Auth == nil && o.SignIn != nil {
 		signIn := *o.SignIn
-		signIn.Store, signIn.Audit, signIn.Prefix, signIn.Logger = d.history, d.auditLog, o.Prefix, o.Logger
+		signIn.Store, signIn.Shared, signIn.Audit, signIn.Prefix, signIn.Logger = d.history, o.Node != "", d.auditLog, o.Prefix, o.Logger
 		if d.signIn, err = auth.New(context.Background(), signIn); err != nil {
 			return &SignInError{err}
 		}
@@ -311,7 +311,11 @@ func learn(db history.Store, r *redact.Redactor) func(ctx context.Context, taskI
 		if _, _, redacted := r.Arguments("", args, kwargs); redacted {
 			return nil
 		}
-		return db.LearnArguments(ctx, taskID, args, kwargs)
+		err := db.LearnArguments(ctx, taskID, args, kwargs)
+		if errors.Is(err, history.ErrLocked) { // another Umbel leads, which learns what it reads
+			return nil
+		}
+		return err
 	}
 }
 

@@ -116,7 +116,7 @@ func fill(t *testing.T, s history.Store) {
 	add(err)
 	_, _, err = s.Enqueue(ctx, history.CommandRequest{Commands: []history.Command{command}, Audit: audit})
 	add(err)
-	add(s.SaveSessions(ctx, []history.Session{{Hash: [32]byte{2}, Identity: "{}", CreatedAt: now, SeenAt: now}}, nil))
+	add(s.SaveSessions(ctx, []history.Session{{Hash: [32]byte{2}, Identity: "{}", CreatedAt: now, SeenAt: now}}, nil, nil))
 	add(s.SaveOutboxSample(ctx, history.OutboxSample{Outbox: "shop", Minute: now.Unix() / 60, Ready: 3}))
 	for i := range 2 {
 		_, err = s.Write(ctx, history.Batch{At: now.UnixMicro() + int64(i), Journal: []byte("counted"), Checkpoint: &history.Checkpoint{

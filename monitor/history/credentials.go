@@ -16,8 +16,9 @@ var ErrTooManyTokens = errors.New("too many API tokens")
 type Credentials interface {
 	// Sessions returns all sessions, in no order.
 	Sessions(ctx context.Context) ([]Session, error)
-	// SaveSessions creates or replaces sessions and removes those with the hashes in ended.
-	SaveSessions(ctx context.Context, save []Session, ended [][32]byte) error
+	// SaveSessions creates those that have begun, saves when others were seen if that is newer, and removes those with the hashes
+	// in ended. It ignores those seen that are gone.
+	SaveSessions(ctx context.Context, begun, seen []Session, ended [][32]byte) error
 	// Tokens returns all tokens by ID.
 	Tokens(ctx context.Context) ([]Token, error)
 	// CreateToken adds a token and returns it with its ID. The error is ErrTooManyTokens where MaxTokens are kept.

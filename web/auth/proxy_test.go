@@ -15,7 +15,9 @@ type noStore struct{}
 
 func (noStore) Sessions(context.Context) ([]history.Session, error) { return nil, nil }
 
-func (noStore) SaveSessions(context.Context, []history.Session, [][32]byte) error { return nil }
+func (noStore) SaveSessions(context.Context, []history.Session, []history.Session, [][32]byte) error {
+	return nil
+}
 
 func (noStore) Tokens(context.Context) ([]history.Token, error) { return nil, nil }
 

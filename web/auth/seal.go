@@ -3,19 +3,26 @@ package auth
 import (
 	"crypto/aes"
 	"crypto/cipher"
+	"crypto/hmac"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 )
 
-// sealer encrypts what a cookie holds while a user is at a provider, with a key of this process. Nothing is kept of users who do
-// not come back.
+// sealer encrypts what a cookie holds while a user is at a provider. Nothing is kept of users who do not come back.
 type sealer struct{ aead cipher.AEAD }
 
-func newSealer() *sealer {
+// newSealer returns one with a key of this process, or, if processes share sessions, of what the providers trust all of them with.
+func newSealer(o Options) *sealer {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key)
+	if o.Shared && len(o.Providers) > 0 {
+		mac := hmac.New(sha256.New, []byte(o.Providers[0].ClientSecret))
+		_, _ = mac.Write([]byte("umbel sign-in"))
+		key = mac.Sum(nil)
+	}
 	block, err := aes.NewCipher(key)
 	if err != nil {
 		panic(err) // 32 bytes are a key

@@ -29,6 +29,7 @@ const (
 // everything.
 type Options struct {
 	Store  history.Credentials // required
+	Shared bool                // other processes sign users in and out with Store too
 	Audit  history.AuditLog    // nil records nothing
 	Prefix string              // path that Umbel is mounted under, such as /ops/celery, or empty
 
@@ -79,6 +80,7 @@ type Service struct {
 	sealer    *sealer
 	sessions  *sessions
 	tokens    *tokens
+	others    *others // nil if no other process uses the store
 	ended     *notice
 
 	addresses, users, known *limiter
@@ -90,7 +92,7 @@ func New(ctx context.Context, o Options) (*Service, error) {
 	if o.Store == nil {
 		return nil, errors.New("signing in needs a store")
 	}
-	s := &Service{o: o, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), now: o.Now, sealer: newSealer(), ended: new(notice)}
+	s := &Service{o: o, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), now: o.Now, sealer: newSealer(o), ended: new(notice)}
 	if s.now == nil {
 		s.now = time.Now
 	}
@@ -133,6 +135,9 @@ func New(ctx context.Context, o Options) (*Service, error) {
 	if s.tokens, err = newTokens(ctx, o.Store, s.ended.tell); err != nil {
 		return nil, err
 	}
+	if o.Shared {
+		s.others = &others{}
+	}
 	return s, nil
 }
 
@@ -167,10 +172,14 @@ func (s *Service) Challenge() string {
 func (s *Service) Run(ctx context.Context) error {
 	tick := time.NewTicker(time.Minute)
 	defer tick.Stop()
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
 	for {
 		select {
 		case <-tick.C:
 			s.save(ctx)
+		case <-look.C:
+			s.refresh(ctx)
 		case <-ctx.Done():
 			late, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
 			defer cancel()

@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,33 +28,61 @@ type sessions struct {
 	idle, max time.Duration
 	tell      func() // that sessions have ended
 
-	mu    sync.Mutex
-	all   map[[32]byte]*session
-	ended [][32]byte // still to be removed from the store
+	storing sync.Mutex // held while the store is read or written
+	mu      sync.Mutex
+	all     map[[32]byte]*session
+	ended   [][32]byte // still to be removed from the store
 }
 
 type session struct {
 	identity
 	created, seen time.Time
 	unsaved       bool
+	stored        bool // the store has it, or had: then another process has ended it
 }
 
 func newSessions(ctx context.Context, store history.Credentials, idle, most time.Duration, tell func(), now time.Time) (*sessions, error) {
 	t := &sessions{store: store, idle: idle, max: most, tell: tell, all: make(map[[32]byte]*session)}
-	kept, err := store.Sessions(ctx)
+	return t, t.read(ctx, now)
+}
+
+// read takes over which sessions the store has, as another process may have left them.
+func (t *sessions) read(ctx context.Context, now time.Time) error {
+	t.storing.Lock()
+	defer t.storing.Unlock()
+	kept, err := t.store.Sessions(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	known := make(map[[32]byte]bool, len(kept))
 	for _, k := range kept {
+		known[k.Hash] = true
+		if s := t.all[k.Hash]; s != nil {
+			if s.seen.Before(k.SeenAt) {
+				s.seen = k.SeenAt
+			}
+			continue
+		}
+		if slices.Contains(t.ended, k.Hash) {
+			continue
+		}
 		i, err := decodeIdentity(k.Identity)
-		s := &session{identity: i, created: k.CreatedAt, seen: k.SeenAt}
+		s := &session{identity: i, created: k.CreatedAt, seen: k.SeenAt, stored: true}
 		if err != nil || t.over(s, now) || len(t.all) >= maxSessions {
 			t.ended = append(t.ended, k.Hash)
 			continue
 		}
 		t.all[k.Hash] = s
 	}
-	return t, nil
+	for hash, s := range t.all {
+		if s.stored && !known[hash] {
+			delete(t.all, hash)
+			t.tell()
+		}
+	}
+	return nil
 }
 
 // over reports whether a session has ended by itself.
@@ -140,34 +169,40 @@ func (t *sessions) endAll(ctx context.Context, method, user string, now time.Tim
 
 // save writes what has changed to the store, and forgets sessions that are over.
 func (t *sessions) save(ctx context.Context, now time.Time) error {
+	t.storing.Lock()
+	defer t.storing.Unlock()
 	t.mu.Lock()
-	var changed []history.Session
+	var begun, seen []history.Session
 	for hash, s := range t.all {
 		if t.over(s, now) {
 			t.remove(hash)
 			continue
 		}
 		if s.unsaved {
-			s.unsaved = false
-			changed = append(changed, history.Session{Hash: hash, Identity: s.encode(), CreatedAt: s.created, SeenAt: s.seen})
+			list := &begun
+			if s.stored {
+				list = &seen
+			}
+			s.unsaved, s.stored = false, true
+			*list = append(*list, history.Session{Hash: hash, Identity: s.encode(), CreatedAt: s.created, SeenAt: s.seen})
 		}
 	}
 	ended := t.ended
 	t.ended = nil
 	t.mu.Unlock()
-	if len(changed) == 0 && len(ended) == 0 {
+	if len(begun)+len(seen)+len(ended) == 0 {
 		return nil
 	}
-	err := t.store.SaveSessions(ctx, changed, ended)
+	err := t.store.SaveSessions(ctx, begun, seen, ended)
 	if err == nil {
 		return nil
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.ended = append(t.ended, ended...)
-	for _, c := range changed {
+	for i, c := range slices.Concat(begun, seen) {
 		if s := t.all[c.Hash]; s != nil {
-			s.unsaved = true
+			s.unsaved, s.stored = true, i >= len(begun)
 		}
 	}
 	return err
@@ -189,6 +224,9 @@ func (s *Service) bySession(r *http.Request) (Grant, error) {
 		return Grant{}, nil
 	}
 	i, until := s.sessions.find(hash, s.now())
+	if i == nil && s.refresh(r.Context()) {
+		i, until = s.sessions.find(hash, s.now())
+	}
 	if i == nil {
 		return Grant{}, nil
 	}

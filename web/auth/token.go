@@ -60,20 +60,42 @@ func TokenOwner(t history.Token) string {
 // tokens are the API tokens of the store, in memory.
 type tokens struct {
 	store history.Credentials
-	mu    sync.Mutex
-	all   map[[32]byte]*history.Token
 	tell  func() // that tokens have ended
 
+	storing sync.Mutex // held while the store is read or written
+	mu      sync.Mutex
+	all     map[[32]byte]*history.Token
 	unsaved map[[32]byte]bool
 }
 
 func newTokens(ctx context.Context, store history.Credentials, tell func()) (*tokens, error) {
 	t := &tokens{store: store, tell: tell, all: make(map[[32]byte]*history.Token), unsaved: make(map[[32]byte]bool)}
-	kept, err := store.Tokens(ctx)
-	for _, k := range kept {
-		t.all[k.Hash] = &k
+	return t, t.read(ctx)
+}
+
+// read takes over which tokens the store has, as another process may have left them.
+func (t *tokens) read(ctx context.Context) error {
+	t.storing.Lock()
+	defer t.storing.Unlock()
+	kept, err := t.store.Tokens(ctx)
+	if err != nil {
+		return err
 	}
-	return t, err
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	before := t.all
+	t.all = make(map[[32]byte]*history.Token, len(kept))
+	for _, k := range kept {
+		if old := before[k.Hash]; old != nil && t.unsaved[k.Hash] {
+			k = *old
+		}
+		t.all[k.Hash] = &k
+		delete(before, k.Hash)
+	}
+	if len(before) > 0 {
+		t.tell()
+	}
+	return nil
 }
 
 // use returns a token that is valid.
@@ -89,6 +111,8 @@ func (t *tokens) use(secret string, now time.Time) (history.Token, bool) {
 }
 
 func (t *tokens) save(ctx context.Context) error {
+	t.storing.Lock()
+	defer t.storing.Unlock()
 	t.mu.Lock()
 	var changed []history.Token
 	for hash := range t.unsaved {
@@ -140,6 +164,8 @@ func owns(owner *identity, t *history.Token) bool {
 }
 
 func (t *tokens) create(ctx context.Context, token history.Token) error {
+	t.storing.Lock()
+	defer t.storing.Unlock()
 	created, err := t.store.CreateToken(ctx, token)
 	if err != nil {
 		return err
@@ -152,6 +178,8 @@ func (t *tokens) create(ctx context.Context, token history.Token) error {
 
 // revoke removes a token at once, and then from the store.
 func (t *tokens) revoke(ctx context.Context, token history.Token) error {
+	t.storing.Lock()
+	defer t.storing.Unlock()
 	t.mu.Lock()
 	delete(t.all, token.Hash)
 	t.mu.Unlock()
@@ -169,6 +197,9 @@ func (t *tokens) revoke(ctx context.Context, token history.Token) error {
 // byToken returns the grant of an API token: what it was made for, within what its owner may still do.
 func (s *Service) byToken(r *http.Request, secret string) (Grant, error) {
 	token, ok := s.tokens.use(secret, s.now())
+	if !ok && s.refresh(r.Context()) {
+		token, ok = s.tokens.use(secret, s.now())
+	}
 	if !ok {
 		if wait := s.addresses.take(limitedBy(s.address(r)), s.now()); wait > 0 {
 			return Grant{}, tooMany(wait)

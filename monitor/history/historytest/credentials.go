@@ -44,18 +44,21 @@ func (c storeTest) sessionsKept() {
 			c.Errorf("sessions (-want +got):\n%s", diff)
 		}
 	}
-	save := func(save []history.Session, ended ...[32]byte) {
+	save := func(begun, seen []history.Session, ended ...[32]byte) {
 		c.Helper()
-		if err := c.SaveSessions(c.Context(), save, ended); err != nil {
+		if err := c.SaveSessions(c.Context(), begun, seen, ended); err != nil {
 			c.Fatal(err)
 		}
 	}
 	check()
 	ann, bob := session("ann"), session("bob")
-	save([]history.Session{ann, bob})
+	save([]history.Session{ann, bob}, nil)
 	check(ann, bob)
+	before := ann
 	ann.SeenAt = at.Add(time.Hour)
-	save([]history.Session{ann}, bob.Hash, sha256.Sum256(nil))
+	save(nil, []history.Session{ann}, bob.Hash, sha256.Sum256(nil))
+	check(ann)
+	save(nil, []history.Session{before, bob}) // as another process has seen them
 	check(ann)
 }
 

@@ -26,7 +26,7 @@ func (d Store) Sessions(ctx context.Context) (sessions []history.Session, err er
 }
 
 // SaveSessions implements history.Credentials.
-func (d Store) SaveSessions(ctx context.Context, save []history.Session, ended [][32]byte) (err error) {
+func (d Store) SaveSessions(ctx context.Context, begun, seen []history.Session, ended [][32]byte) (err error) {
 	defer d.engine.Annotate(&err, "save sessions")
 	return d.update(ctx, func(t tx) error {
 		for _, hash := range ended {
@@ -34,7 +34,12 @@ func (d Store) SaveSessions(ctx context.Context, save []history.Session, ended [
 				return err
 			}
 		}
-		for _, s := range save {
+		for _, s := range seen {
+			if err := t.Exec(`UPDATE sessions SET seen = ? WHERE hash = ? AND seen < ?`, s.SeenAt.UnixMicro(), s.Hash[:], s.SeenAt.UnixMicro()); err != nil {
+				return err
+			}
+		}
+		for _, s := range begun {
 			err := t.Exec(`INSERT INTO sessions (hash, identity, created, seen) VALUES (?, ?, ?, ?)
 				ON CONFLICT (hash) DO UPDATE SET identity = excluded.identity, created = excluded.created, seen = excluded.seen`,
 				s.Hash[:], s.Identity, s.CreatedAt.UnixMicro(), s.SeenAt.UnixMicro())
