@@ -25,11 +25,8 @@ func nodesText(h view.NodesHealth) string {
 	return b.String()
 }
 
-// nodes writes who leads.
+// nodes writes who leads: this one, if the history is not shared.
 func (s *scrape) nodes(h view.NodesHealth) {
-	if len(h.Nodes) == 0 {
-		return
-	}
 	running := 0
 	for _, n := range h.Nodes {
 		if n.Running() {
@@ -37,7 +34,10 @@ func (s *scrape) nodes(h view.NodesHealth) {
 		}
 	}
 	_, leads := h.Leads()
-	s.gauge("umbel_leader", "1 if this Umbel leads those that share its history.", truth(leads))
+	if len(h.Nodes) == 0 {
+		running, leads = 1, true
+	}
+	s.gauge("umbel_history_leader", "1 if this Umbel writes the history.", truth(leads))
 	s.gauge("umbel_nodes", "Umbels that share the history and are running.", float64(running))
 	s.Family(prometheus.Gauge, "umbel_node_lag_seconds", "How long the oldest event that a node has received has waited to be written.")
 	for _, n := range h.Nodes {

@@ -6,7 +6,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -161,7 +160,7 @@ func makesProgress(t *testing.T, s scene) {
 func waitsForItsTime(t *testing.T, s scene) {
 	got := s.delayed(t, func(task) string { return "SUCCESS" })
 	s.lists(t, got.ID, "Success", "task-succeeded")
-	if got.ETA == nil || got.StartedAt.Before(*got.ETA) || got.ETA.Sub(*got.SentAt) < 2*time.Second {
+	if got.ETA == nil || got.StartedAt.Before(*got.ETA) {
 		t.Errorf("sent %v, ETA %v, started %v: want it to have waited", got.SentAt, got.ETA, got.StartedAt)
 	}
 }

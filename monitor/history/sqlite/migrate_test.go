@@ -61,6 +61,8 @@ const schema9 = schema15 + `
 	CREATE INDEX tasks_by_eta ON tasks (eta, clock) WHERE eta IS NOT NULL;
 	CREATE INDEX tasks_by_expires ON tasks (expires, clock) WHERE expires IS NOT NULL;
 	DROP TABLE outbox_samples;
+	DROP TABLE relays;
+	ALTER TABLE outbox DROP COLUMN relay;
 	DROP TABLE sessions;
 	DROP TABLE tokens;
 	DROP INDEX audit_by_kind;

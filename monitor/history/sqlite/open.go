@@ -117,8 +117,8 @@ func (d *DB) openFile(ctx context.Context) error {
 		func() error { return d.verify(ctx, previous.Damaged) },
 		func() error { return d.loadSymbols(ctx) },
 		func() error { return d.ReloadRules(ctx) },
-		func() error { return d.ForgetRelays(ctx) },
 		func() error { return d.loadWatermark(ctx, previous) },
+		func() error { return d.ForgetRelays(ctx) }, // which moves the watermark
 		func() error { _, err := d.checkpoint(ctx); return err },
 	} {
 		if err := step(); err != nil {

@@ -98,7 +98,7 @@ func auditBefore(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
 	closed(t, open(t, dir))
-	text := schema15 + `DELETE FROM goose_db_version WHERE version_id > 14;`
+	text := schema15 + `DROP TABLE relays; ALTER TABLE outbox DROP COLUMN relay; DELETE FROM goose_db_version WHERE version_id > 14;`
 	for _, name := range []string{"kind", "outcome", "actor", "time"} {
 		text += `DROP INDEX audit_by_` + name + `;`
 	}

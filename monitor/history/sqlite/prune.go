@@ -26,6 +26,7 @@ type pruner struct {
 	now   time.Time
 	done  func(history.Pruned)
 	pause func(took time.Duration) // after each transaction
+	left  int64                    // bytes in use after pruning by size
 }
 
 func (p *pruner) run(ctx context.Context) (err error) {
@@ -93,6 +94,7 @@ func (p *pruner) shrink(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		p.left = usage.used()
 		var share activeShare
 		if usage.used() > goal {
 			share, err = p.db.activeShare(ctx, usage.used())

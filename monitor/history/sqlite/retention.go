@@ -63,28 +63,26 @@ func (d *DB) pruneLoop(ctx context.Context, removed func(ids []string)) error {
 		if err != nil && ctx.Err() == nil {
 			d.log.Warn("pruning failed", "error", err)
 		}
-		if !d.due(ctx, ticker.C) {
+		if !d.due(ctx, ticker.C, p.left) {
 			return nil
 		}
 	}
 }
 
-// due waits for pruneInterval, or until the file exceeds MaxSize and has grown by 5 % of that. It returns false if ctx ends
-// first.
-func (d *DB) due(ctx context.Context, tick <-chan time.Time) bool {
+// due waits for pruneInterval, or until the file exceeds MaxSize and has grown by 5 % of that from what pruning has left. It returns
+// false if ctx ends first.
+func (d *DB) due(ctx context.Context, tick <-chan time.Time, left int64) bool {
 	most := d.rules.MaxSize
-	pruned, err := d.fileUsage(ctx)
 	for range pruneInterval / sizeInterval {
 		select {
 		case <-ctx.Done():
 			return false
 		case <-tick:
 		}
-		if most == 0 || err != nil {
+		if most == 0 {
 			continue
 		}
-		var now fileUsage
-		if now, err = d.fileUsage(ctx); err == nil && now.used() > max(most, pruned.used()+most/20) {
+		if now, err := d.fileUsage(ctx); err == nil && now.used() > max(most, left+most/20) {
 			return true
 		}
 	}

@@ -123,7 +123,7 @@ func TestAFileThatOutgrowsItsRuleIsPrunedSoon(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- d.Run(ctx, func([]string) {}) }()
-		<-time.After(time.Second)
+		<-time.After(1500 * time.Millisecond) // while nobody looks
 		fill(t, d, 1000)
 		<-time.After(30 * time.Second)
 		plan, err := d.PlanPrune(t.Context(), noon())
