@@ -11,7 +11,9 @@ type noCredentials struct{}
 
 func (noCredentials) Sessions(context.Context) ([]history.Session, error) { return nil, nil }
 
-func (noCredentials) SaveSessions(context.Context, []history.Session, []history.Session, [][32]byte) error { return nil }
+func (noCredentials) SaveSessions(context.Context, []history.Session, []history.Session, [][32]byte) error {
+	return nil
+}
 
 func (noCredentials) Tokens(context.Context) ([]history.Token, error) { return nil, nil }
 

@@ -38,7 +38,7 @@ func TestGuideListsEveryMetric(t *testing.T) {
 	t.Parallel()
 	d := start(t, nil, "demo", "--otlp-endpoint", "http://127.0.0.1:1")
 	want := slices.DeleteFunc(guideFamilies(t), func(name string) bool { return name == "umbel_node_lag_seconds" }) // of several Umbels
-	eventually(t, timeout, func() error { // rates are known after two polls
+	eventually(t, timeout, func() error {                                                                           // rates are known after two polls
 		_, body := d.fetch(t, "metrics")
 		got := map[string]bool{}
 		for _, m := range helpLine.FindAllSubmatch(body, -1) {
