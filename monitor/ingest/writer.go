@@ -84,8 +84,8 @@ func newWriter(in *Ingester) writer {
 	}
 }
 
-// run writes until drained is closed and everything is saved, until this process no longer leads, or until ctx ends. Closing stopping retries a failed write at
-// once.
+// run writes until drained is closed and everything is saved, until this process no longer leads, or until ctx ends. Closing
+// stopping retries a failed write at once.
 func (w *writer) run(ctx context.Context, stopping, drained <-chan struct{}) {
 	for ctx.Err() == nil && !closed(w.lost) {
 		final := closed(drained)
