@@ -18,6 +18,7 @@ func TestCommandLine(t *testing.T) {
 		Dir: "testdata/script",
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("PATH", filepath.Dir(umbel)+string(os.PathListSeparator)+e.Getenv("PATH"))
+			e.Setenv("HOME", filepath.Join(e.WorkDir, "home")) // histories are kept there
 			return nil
 		},
 		Cmds: map[string]func(ts *testscript.TestScript, neg bool, args []string){"refuses": refuses, "history": fillHistory, "requested": requested},

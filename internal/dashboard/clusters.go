@@ -69,6 +69,9 @@ func (c *Clusters) assemble(o Options, clusters []Cluster) error {
 	for _, r := range o.Remotes {
 		names = append(names, r.Name)
 	}
+	if err := validSignIn(o, names); err != nil {
+		return err
+	}
 	if o.SignIn != nil {
 		if err := c.openSignIn(o, names); err != nil {
 			return err

@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"reflect"
-	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,7 +18,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/auditlog"
 	"github.com/umbelhq/umbel/monitor/beat"
 	"github.com/umbelhq/umbel/monitor/broker"
-	"github.com/umbelhq/umbel/monitor/broker/rabbitmq"
 	"github.com/umbelhq/umbel/monitor/broker/redis"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
@@ -140,11 +137,13 @@ func New(o Options) (*Dashboard, error) {
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	broker := o.Broker
 	if broker == nil {
-		o.Queue = nodeQueue(o)
 		var err error
 		if broker, err = Broker(o); err != nil {
 			return nil, err
 		}
+	}
+	if err := validSignIn(o, nil); err != nil {
+		return nil, err
 	}
 	db, err := openHistory(o)
 	if err != nil {
@@ -155,6 +154,19 @@ func New(o Options) (*Dashboard, error) {
 		return nil, errors.Join(err, d.Close())
 	}
 	return d, nil
+}
+
+// validSignIn checks who may sign in before a history is opened. Clusters are the names of those that there are, if they have some.
+func validSignIn(o Options, clusters []string) error {
+	if o.Auth != nil || o.SignIn == nil {
+		return nil
+	}
+	signIn := *o.SignIn
+	signIn.Clusters = clusters
+	if err := signIn.Validate(); err != nil {
+		return &SignInError{err}
+	}
+	return nil
 }
 
 // openHistory opens the history, in PostgreSQL or in a directory.
@@ -270,7 +282,7 @@ func (d *Dashboard) assemble(o Options, broker broker.Broker) (err error) {
 	d.commands, err = command.New(command.Options{
 		Client: client, Outbox: d.history, Tasks: reader, Forgetter: d.ingester, Reporter: d.ingester, Dismisser: d.ingester, Rules: d.history, Results: d.results, Locks: watcher,
 		Outboxes: d.outboxes, Receivers: o.Alerts.Receivers,
-		QueueCounters: d.ingester.QueueCounters, EventSerializer: d.ingester.EventSerializer, HiddenQueues: []string{o.Queue}, ReadOnly: o.ReadOnly, Logger: o.Logger,
+		QueueCounters: d.ingester.QueueCounters, EventSerializer: d.ingester.EventSerializer, HiddenQueues: []string{nodeQueue(o)}, ReadOnly: o.ReadOnly, Logger: o.Logger,
 	})
 	if err != nil {
 		return err
@@ -339,55 +351,6 @@ func (d *Dashboard) watchOutboxes(o Options, r *redact.Redactor) error {
 	}
 	d.outboxes, err = outboxwatch.New(outboxwatch.Options{Sources: sources, Samples: d.history, Redactor: r, Logger: o.Logger})
 	return err
-}
-
-// Broker returns the broker that o.BrokerURL names. It connects nowhere yet.
-func Broker(o Options) (broker.Broker, error) {
-	if o.BrokerURL == "" {
-		return nil, errors.New("no broker URL")
-	}
-	scheme, _, ok := strings.Cut(o.BrokerURL, "://")
-	if !ok || strings.ContainsAny(scheme, ":@") { // what is before it could be a password
-		return nil, errors.New("the broker URL has no scheme: it begins with amqp://, amqps://, redis:// or rediss://")
-	}
-	switch strings.ToLower(strings.TrimSpace(scheme)) {
-	case "amqp", "amqps", "pyamqp":
-		return newRabbitMQ(o)
-	case "redis", "rediss", "redis+socket", "sentinel":
-		return newRedis(o)
-	}
-	return nil, fmt.Errorf("brokers of scheme %s:// are not supported: use amqp://, amqps://, redis://, rediss://, "+
-		"redis+socket:// or sentinel://", scheme)
-}
-
-func newRabbitMQ(o Options) (broker.Broker, error) {
-	if !reflect.ValueOf(o.Redis).IsZero() {
-		return nil, errors.New("options of Redis need a URL of Redis")
-	}
-	b, err := rabbitmq.New(rabbitmq.Options{
-		URL: o.BrokerURL, Queue: o.Queue, Expires: o.QueueExpires, TLS: o.TLS,
-		Exchange: o.Exchange, ControlExchange: o.ControlExchange, ManagementURL: o.ManagementURL, Version: o.Version,
-	})
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
-}
-
-func newRedis(o Options) (broker.Broker, error) {
-	if o.Queue != "" {
-		return nil, errors.New("a queue for events needs RabbitMQ: Redis keeps no events while nobody listens")
-	}
-	if o.ManagementURL != "" {
-		return nil, errors.New("the management API is RabbitMQ's, and the broker is Redis")
-	}
-	r := o.Redis
-	r.URL, r.TLS, r.Exchange, r.ControlExchange, r.Version = o.BrokerURL, o.TLS, o.Exchange, o.ControlExchange, o.Version
-	b, err := redis.New(r)
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
 }
 
 // Run restores the history, then watches the cluster and keeps pages live until ctx ends. It returns nil after an

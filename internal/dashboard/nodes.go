@@ -2,16 +2,14 @@ package dashboard
 
 import (
 	"cmp"
-	"strings"
 
 	"github.com/umbelhq/umbel/monitor/alert"
 )
 
-// nodeQueue returns the queue of events. Each of the nodes that share a history has one of its own, which keeps what it misses while it
-// is away.
+// nodeQueue returns the queue of events on RabbitMQ. Each of the nodes that share a history has one of its own, which keeps
+// what it misses while it is away.
 func nodeQueue(o Options) string {
-	if o.Node == "" || o.History == "" || !strings.HasPrefix(strings.TrimLeft(strings.ToLower(o.BrokerURL), " "), "amqp") &&
-		!strings.HasPrefix(strings.ToLower(o.BrokerURL), "pyamqp") {
+	if o.Node == "" || o.History == "" {
 		return o.Queue
 	}
 	return cmp.Or(o.Queue, "umbel") + "." + o.Node

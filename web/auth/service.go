@@ -87,11 +87,40 @@ type Service struct {
 	scripts                 *limiter // of audit records for those who send their password with each request
 }
 
-// New validates o and reads sessions and tokens. Run should follow.
+// New validates o and reads passwords, sessions and tokens. Run should follow.
 func New(ctx context.Context, o Options) (*Service, error) {
 	if o.Store == nil {
 		return nil, errors.New("signing in needs a store")
 	}
+	s, err := configure(o)
+	if err != nil {
+		return nil, err
+	}
+	if o.HtpasswdFile != "" || len(o.Users) > 0 {
+		if s.passwords, err = newPasswords(o.HtpasswdFile, o.Users, s.ended.tell, s.log); err != nil {
+			return nil, err
+		}
+	}
+	if s.sessions, err = newSessions(ctx, o.Store, s.o.SessionIdle, s.o.SessionMax, s.ended.tell, s.now()); err != nil {
+		return nil, err
+	}
+	if s.tokens, err = newTokens(ctx, o.Store, s.ended.tell); err != nil {
+		return nil, err
+	}
+	if o.Shared {
+		s.others = &others{}
+	}
+	return s, nil
+}
+
+// Validate reports what is wrong with o, before there is a store. It reads no passwords.
+func (o Options) Validate() error {
+	_, err := configure(o)
+	return err
+}
+
+// configure returns a service that has read nothing yet.
+func configure(o Options) (*Service, error) {
 	s := &Service{o: o, log: cmp.Or(o.Logger, slog.New(slog.DiscardHandler)), now: o.Now, sealer: newSealer(o), ended: new(notice)}
 	if s.now == nil {
 		s.now = time.Now
@@ -121,22 +150,8 @@ func New(ctx context.Context, o Options) (*Service, error) {
 	if err := s.addProviders(); err != nil {
 		return nil, err
 	}
-	if o.HtpasswdFile != "" || len(o.Users) > 0 {
-		if s.passwords, err = newPasswords(o.HtpasswdFile, o.Users, s.ended.tell, s.log); err != nil {
-			return nil, err
-		}
-	}
 	if o.Proxy.Groups != "" && o.Proxy.User == "" {
 		return nil, errors.New("a header for groups needs one for users")
-	}
-	if s.sessions, err = newSessions(ctx, o.Store, s.o.SessionIdle, s.o.SessionMax, s.ended.tell, s.now()); err != nil {
-		return nil, err
-	}
-	if s.tokens, err = newTokens(ctx, o.Store, s.ended.tell); err != nil {
-		return nil, err
-	}
-	if o.Shared {
-		s.others = &others{}
 	}
 	return s, nil
 }
