@@ -26,7 +26,7 @@ func (r *Relay) begin(ctx context.Context) bool {
 	if r.renewOnce(ctx) {
 		return true
 	}
-	if r.begun() {
+	if r.held().begun {
 		return false
 	}
 	r.senders.Wait()
@@ -57,7 +57,7 @@ func (r *Relay) renew(ctx context.Context) {
 		}
 		wait := r.o.PollInterval // before a lease is there, and after a failure
 		if r.renewOnce(ctx) {
-			length := r.length()
+			length := r.held().length
 			if length == 0 {
 				return
 			}
@@ -69,9 +69,7 @@ func (r *Relay) renew(ctx context.Context) {
 
 // renewOnce renews the lease and reports whether there is one.
 func (r *Relay) renewOnce(ctx context.Context) bool {
-	r.mu.Lock()
-	l := r.lease
-	r.mu.Unlock()
+	l := r.held()
 	if !l.begun || l.length == 0 {
 		return l.begun
 	}
@@ -97,52 +95,36 @@ func (r *Relay) renewOnce(ctx context.Context) bool {
 
 // end lets others take what this relay has left.
 func (r *Relay) end(ctx context.Context) {
-	if !r.begun() || ctx.Err() != nil {
+	if !r.held().begun || ctx.Err() != nil {
 		return
 	}
-	if err := r.o.Store.EndRelay(ctx, r.name()); err != nil {
+	if err := r.o.Store.EndRelay(ctx, r.held().name); err != nil {
 		r.o.Logger.WarnContext(ctx, "end of relay not recorded", "error", err)
 	}
 }
 
-// holds reports whether the lease holds for a while.
-func (r *Relay) holds(d time.Duration) bool { return r.left() > d }
-
-// left returns how long the lease holds unless it is renewed.
-func (r *Relay) left() time.Duration {
+// held returns the lease as it is.
+func (r *Relay) held() lease {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.lease
+}
+
+// left returns how long it holds unless it is renewed.
+func (l lease) left() time.Duration {
 	switch {
-	case !r.lease.begun:
+	case !l.begun:
 		return 0
-	case r.lease.length == 0:
+	case l.length == 0:
 		return 1 << 62
 	default:
-		return time.Until(r.lease.until)
+		return time.Until(l.until)
 	}
-}
-
-func (r *Relay) begun() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lease.begun
-}
-
-func (r *Relay) name() string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lease.name
-}
-
-func (r *Relay) length() time.Duration {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.lease.length
 }
 
 // reclaimInterval is the time between looks for what relays that are gone have left.
 func (r *Relay) reclaimInterval() time.Duration {
-	if length := r.length(); length > 0 {
+	if length := r.held().length; length > 0 {
 		return length / renewals
 	}
 	return claimTimeout

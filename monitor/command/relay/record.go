@@ -61,7 +61,7 @@ func (r *Relay) record(ctx context.Context) {
 		var outcomes []history.Outcome
 		var replies []history.CommandReplies
 		outcomes, replies, closed = r.records.take()
-		if len(outcomes) > 0 && r.persist(ctx, func() error { return r.o.Store.RecordOutcomes(ctx, r.name(), r.o.Now(), outcomes) }) {
+		if len(outcomes) > 0 && r.persist(ctx, func() error { return r.o.Store.RecordOutcomes(ctx, r.held().name, r.o.Now(), outcomes) }) {
 			r.change(func(*Status) {
 				for i := range outcomes {
 					delete(r.claimed, outcomes[i].ID)

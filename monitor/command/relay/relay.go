@@ -93,7 +93,7 @@ func (r *Relay) relay(ctx, work context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		if !r.holds(time.Second) && !r.begin(ctx) {
+		if r.held().left() <= time.Second && !r.begin(ctx) {
 			timer.Reset(r.o.PollInterval)
 			continue
 		}
@@ -113,7 +113,7 @@ func (r *Relay) relay(ctx, work context.Context) {
 // reclaim takes back what relays that are gone have left, and makes commands pending again that this one has claimed without having
 // learned of it.
 func (r *Relay) reclaim(ctx context.Context, now time.Time) bool {
-	n, err := r.o.Store.Reclaim(ctx, r.name(), now, now.Add(-claimTimeout), r.claimedIDs())
+	n, err := r.o.Store.Reclaim(ctx, r.held().name, now, now.Add(-claimTimeout), r.claimedIDs())
 	if err != nil {
 		if ctx.Err() == nil {
 			r.o.Logger.WarnContext(ctx, "abandoned commands not reclaimed", "error", err)
@@ -133,7 +133,7 @@ func (r *Relay) claim(ctx, work context.Context) {
 	if room <= 0 {
 		return
 	}
-	claimed, err := r.o.Store.Claim(ctx, r.name(), r.o.Now(), room, maxInFlight/4)
+	claimed, err := r.o.Store.Claim(ctx, r.held().name, r.o.Now(), room, maxInFlight/4)
 	if err != nil {
 		if ctx.Err() == nil {
 			r.o.Logger.WarnContext(ctx, "commands not read", "error", err)

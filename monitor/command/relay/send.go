@@ -49,7 +49,7 @@ func outcome(c *history.Command, s history.CommandState) history.Outcome {
 
 // send sends a command, records the outcome, and reports whether the next in its group may be sent.
 func (r *Relay) send(work context.Context, c *history.Command) bool {
-	timeout := min(sendTimeout, r.left()) // then another relay may send it
+	timeout := min(sendTimeout, r.held().left()) // then another relay may send it
 	if timeout < minSend {
 		r.putBack([]history.Command{*c})
 		return false
