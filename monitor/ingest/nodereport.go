@@ -25,16 +25,6 @@ func (h NodesHealth) Leads() (since time.Time, leads bool) {
 	return time.Time{}, false
 }
 
-// Leader returns the node that leads, nil if none does.
-func (h NodesHealth) Leader() *history.Node {
-	for i := range h.Nodes {
-		if h.Nodes[i].Leads {
-			return &h.Nodes[i]
-		}
-	}
-	return nil
-}
-
 // report tells the other nodes each second how this one is doing, until ctx ends.
 func (in *Ingester) report(ctx context.Context) error {
 	if in.shared == nil {

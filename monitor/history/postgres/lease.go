@@ -179,11 +179,16 @@ func (d *DB) releaseLease() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaseRenew)
 	defer cancel()
-	_, err := d.keep.ExecContext(ctx, `UPDATE lease SET until = 'epoch' WHERE cluster = $1 AND shard = 0 AND epoch = $2`, defaultCluster, d.lease.epoch.Load())
-	if err != nil {
+	if err := d.endLease(ctx, d.lease.epoch.Load()); err != nil {
 		d.log.Warn("lease of the history not released: it ends by itself", "error", explain(err))
 	}
 	return nil
+}
+
+// endLease has the lease of an epoch end now, if nobody else has taken it.
+func (d *DB) endLease(ctx context.Context, epoch int64) error {
+	_, err := d.keep.ExecContext(ctx, `UPDATE lease SET until = 'epoch' WHERE cluster = $1 AND shard = 0 AND epoch = $2`, defaultCluster, epoch)
+	return err
 }
 
 // errTaken wraps history.ErrLocked.

@@ -169,8 +169,7 @@ func (d *DB) GiveUp(ctx context.Context) (err error) {
 	}
 	epoch := d.lease.epoch.Load()
 	d.lease.lose()
-	_, err = d.keep.ExecContext(ctx, `UPDATE lease SET until = 'epoch' WHERE cluster = $1 AND shard = 0 AND epoch = $2`, defaultCluster, epoch)
-	return err
+	return d.endLease(ctx, epoch)
 }
 
 // NoteRemoved tells the nodes that follow which tasks are gone.
