@@ -42,7 +42,8 @@ func (c *Clusters) find(ctx context.Context, r *http.Request, q query.Tasks) (fo
 	for _, name := range q.Query.Clusters() {
 		if !slices.ContainsFunc(of, func(one Cluster) bool { return strings.EqualFold(one.Name, name) }) {
 			message := auth.NoCluster(name).Message
-			at := &lang.Error{Offset: max(strings.Index(q.Text, name), 0), Length: len(name), Message: message}
+			at := (&lang.OtherClusterError{Named: name}).In(q.Text)
+			at.Message = message
 			return nil, nil, &query.Error{Param: "q", Message: "is invalid: " + message, Query: at}
 		}
 	}
