@@ -42,7 +42,7 @@ func (c *historyCopyCmd) Run(ctx context.Context, s streams, log *slog.Logger) (
 		return err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	target, err := postgres.Open(ctx, postgres.Options{URL: url, Schema: schema, Logger: log})
+	target, err := postgres.Open(ctx, postgres.Options{URL: url, Schema: schema, Copying: true, Logger: log})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package historycopy_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -149,15 +150,27 @@ func TestCopy(t *testing.T) {
 	fill(t, from)
 	want := see(t, from)
 	address := testpostgres.Schema(t)
-	to, err := postgres.Open(t.Context(), postgres.Options{URL: address})
+	to, err := postgres.Open(t.Context(), postgres.Options{URL: address, Copying: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = to.Close() }()
 	ctx, stop := context.WithCancel(t.Context())
 	if err := historycopy.Copy(ctx, from, to, func(int) { stop() }); !errors.Is(err, context.Canceled) {
 		t.Fatalf("copy that is interrupted: %v, want %v", err, context.Canceled)
 	}
+	if err := to.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range []postgres.Options{{}, {ReadOnly: true}, {Node: "a"}} {
+		o.URL = address
+		if _, err := postgres.Open(t.Context(), o); err == nil || !strings.Contains(err.Error(), "copied here in part: ") {
+			t.Errorf("half a copy opened with %+v: %v", o, err)
+		}
+	}
+	if to, err = postgres.Open(t.Context(), postgres.Options{URL: address, Copying: true}); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = to.Close() }()
 	again := 0
 	if err := historycopy.Copy(t.Context(), from, to, func(n int) { again = n }); err != nil {
 		t.Fatal(err)

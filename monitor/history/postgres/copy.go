@@ -18,6 +18,21 @@ const metaCopied = "copied"
 // ErrNotEmpty says that a database cannot take a copy.
 var ErrNotEmpty = errors.New("the database holds a history already: copy to an empty one")
 
+// refuseUnfinished returns an error if a copy was begun and not ended, unless it is to go on.
+func (d *DB) refuseUnfinished(ctx context.Context) error {
+	if d.copying {
+		return nil
+	}
+	var begun bool
+	var schema string
+	err := d.read.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM meta WHERE key = $1), quote_ident(current_schema())`, metaCopied).Scan(&begun, &schema)
+	if err == nil && begun {
+		err = fmt.Errorf("a history was copied here in part: give umbel history copy the same directory and address again, which goes on, "+
+			"or discard what was copied by DROP SCHEMA %s CASCADE", schema)
+	}
+	return err
+}
+
 // BeginCopy prepares to take a copy of another history. It returns the number of the last task that an earlier call has
 // copied.
 func (d *DB) BeginCopy(ctx context.Context) (last int64, err error) {

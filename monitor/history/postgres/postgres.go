@@ -26,6 +26,7 @@ type Options struct {
 	Schema   string // created if it is missing; by default the first of search_path
 	Node     string // name of this process among those that share the history, of which one leads; empty: it leads, or Open fails
 	ReadOnly bool   // read while another process may write; changes nothing and takes no lease
+	Copying  bool   // for BeginCopy: an unfinished copy of another history is opened too
 	Rules    history.RetentionRules
 	Logger   *slog.Logger     // nil discards
 	Now      func() time.Time // nil means time.Now
@@ -52,6 +53,7 @@ type DB struct {
 	newest atomic.Int64  // tasks.changed of what this process has written last
 	limits limits
 
+	copying    bool // as in Options
 	alwaysSlow bool // of searches, in tests
 
 	notices []string     // for Health, since Open
@@ -111,6 +113,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		d.location += "?search_path=" + d.schema
 		config.RuntimeParams["search_path"] = pgx.Identifier{d.schema}.Sanitize()
 	}
+	d.copying = o.Copying
 	d.smallTables = tables.New(tableEngine{d})
 	if err := d.open(ctx, config, o.ReadOnly); err != nil {
 		return nil, fmt.Errorf("open history %s: %w", d.location, errors.Join(explain(err), d.Close()))
@@ -128,12 +131,16 @@ func (d *DB) open(ctx context.Context, config *pgx.ConnConfig, readOnly bool) er
 	d.config = config
 	d.read = connect(config, readers)
 	if readOnly {
-		return d.migrate(ctx, d.read, nil, true)
+		if err := d.migrate(ctx, d.read, nil, true); err != nil {
+			return err
+		}
+		return d.refuseUnfinished(ctx)
 	}
 	d.keep, d.write, d.small.pool = connect(config, 1), connect(config, 1), connect(config, 1)
 	for _, step := range []func() error{
 		func() error { return d.migrate(ctx, d.write, d.keep, false) },
 		func() error { return d.takeLease(ctx) },
+		func() error { return d.refuseUnfinished(ctx) }, // after the lease, which a copy that runs has
 		func() error { return d.findTrigrams(ctx) },
 		func() error { return d.loadWeeks(ctx) },
 		func() error { return d.ReloadRules(ctx) },
