@@ -12,12 +12,18 @@ import (
 
 func settings() templates.Settings {
 	const day = 24 * time.Hour
+	health := nearLimit(connected())
+	health.Nodes.Nodes = []history.Node{
+		{Name: "one", Process: "process 812 on watch-1", Self: true, Leads: true, Connected: true, Since: at(-3600 * second), Lag: 300 * time.Millisecond},
+		{Name: "three", Process: "process 77 on " + evil, Since: at(-60 * second), Lag: 40 * time.Second},
+		{Name: "two", Process: "process 9 on watch-2", Leads: true, Silent: time.Hour, Since: at(-7200 * second)},
+	}
 	return templates.Settings{
 		Redact: templates.Redaction{
 			Forms: true, ByForm: 3, Recent: []string{"password", evil}, Tried: true, Text: evil, Result: evil,
 			Rules: []redact.RuleStatus{{Rule: "key *password*", Default: true, Redacted: 12_345}, {Rule: evil}},
 		},
-		Version: "v0.1.0", Health: nearLimit(connected()), Location: "/var/lib/umbel/history.db", Size: 1 << 30,
+		Version: "v0.1.0", Health: health, Location: "/var/lib/umbel/history.db", Size: 1 << 30,
 		Unsaved: 12, Backlog: 1200, MaxTasks: 200_000, MaxText: 512 << 20,
 		Peers: &peers.Status{
 			State: peers.Follows, Since: at(-3600 * second), Host: "watch-1", PID: 812, ID: "aaaa", Peers: []peers.Peer{

@@ -24,18 +24,35 @@ type demoCmd struct {
 	Rate    float64 `env:"UMBEL_RATE" default:"20" help:"Tasks per second."`
 	DataDir string  `env:"UMBEL_DEMO_DATA_DIR" default:":memory:" placeholder:"DIR" help:"Directory of the history."`
 	History string  `env:"UMBEL_DEMO_HISTORY" placeholder:"URL" help:"Keep the history in PostgreSQL: postgres://user:password@host/database."`
+	Nodes   int     `env:"UMBEL_DEMO_NODES" default:"1" help:"Run several Umbels that share the history, which must be in PostgreSQL, each a process of its own, on ports that follow each other. One of them leads; killed ones are started again. They show neither locks nor an outbox."`
 }
 
 // Run sends simulated events through the real pipeline until ctx ends.
-func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
+func (c *demoCmd) Run(ctx context.Context, io streams, log *slog.Logger) error {
 	if !(c.Rate > 0) || c.Rate > simulate.MaxRate {
 		return usageError{fmt.Errorf("--rate %v is not within 0 to %d tasks a second", c.Rate, simulate.MaxRate)}
 	}
+	if c.Nodes < 1 || c.Nodes > maxDemoNodes {
+		return usageError{fmt.Errorf("--nodes %d is not within 1 to %d", c.Nodes, maxDemoNodes)}
+	}
+	switch n, err := c.node(); {
+	case err != nil:
+		return err
+	case n != nil:
+		return c.runNode(ctx, n, io.in, log)
+	case c.Nodes > 1:
+		return c.runNodes(ctx, log)
+	}
+	return c.runAlone(ctx, log)
+}
+
+// runAlone shows the cluster from this process.
+func (c *demoCmd) runAlone(ctx context.Context, log *slog.Logger) error {
 	kept := locks.NewMemory(locks.DefaultPatterns(), time.Now)
 	start, deploys := time.Now().Add(-backlog(c.Rate)), demoDeploys(backlog(c.Rate))
-	s, err := newSimulation(simulate.Options{
-		Seed: c.Seed, Rate: c.Rate, Start: start, Duplicates: true, Deploys: deploys, Hung: backlog(c.Rate) / 2, Locks: kept,
-	})
+	simulated := c.simulated(start, deploys)
+	simulated.Locks = kept
+	s, err := newSimulation(simulated)
 	if err != nil {
 		return usageError{err}
 	}
@@ -46,6 +63,11 @@ func (c *demoCmd) Run(ctx context.Context, _ streams, log *slog.Logger) error {
 		Marks: demoMarks(start, deploys),
 	}
 	return c.serve(ctx, o, log, s.run, send)
+}
+
+// simulated says what is simulated.
+func (c *demoCmd) simulated(start time.Time, d simulate.Deploys) simulate.Options {
+	return simulate.Options{Seed: c.Seed, Rate: c.Rate, Start: start, Duplicates: true, Deploys: d, Hung: backlog(c.Rate) / 2}
 }
 
 // demoDeploys breaks a task a while before the demo is seen, and mends it a while after.

@@ -5,6 +5,7 @@ import "time"
 // Node is one of the Umbels that share a history, as it has reported within the last day.
 type Node struct {
 	Name      string
+	Process   string // its number and its host, such as: process 812 on watch-1
 	Self      bool // it is this process
 	Leads     bool
 	Since     time.Time     // when it began to lead or to follow

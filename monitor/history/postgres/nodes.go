@@ -144,7 +144,7 @@ func (d *DB) Report(ctx context.Context, r history.NodeReport) (nodes []history.
 		return nil, 0, fmt.Errorf("another Umbel that shares the history is called %s too: give each a --node of its own", d.node)
 	}
 	begun := time.Now()
-	err = tables.EachRow(ctx, d.keep, `SELECT name, n.holder = $1, n.epoch > 0 AND l.epoch = n.epoch AND until > now(), since, extract(epoch FROM now() - seen)::float8,
+	err = tables.EachRow(ctx, d.keep, `SELECT name, split_part(n.holder, ' (', 1), n.holder = $1, n.epoch > 0 AND l.epoch = n.epoch AND until > now(), since, extract(epoch FROM now() - seen)::float8,
 			connected, lag, extract(epoch FROM now())::float8
 		FROM nodes n LEFT JOIN lease l ON l.cluster = $2 AND l.shard = 0 WHERE seen > now() - interval '1 day' ORDER BY name`,
 		[]any{d.lease.holder, defaultCluster}, func(rows *sql.Rows) error {
@@ -152,7 +152,7 @@ func (d *DB) Report(ctx context.Context, r history.NodeReport) (nodes []history.
 			var leads sql.NullBool
 			var silent, now float64
 			var lag int64
-			err := rows.Scan(&n.Name, &n.Self, &leads, &n.Since, &silent, &n.Connected, &lag, &now)
+			err := rows.Scan(&n.Name, &n.Process, &n.Self, &leads, &n.Since, &silent, &n.Connected, &lag, &now)
 			n.Leads, n.Lag, n.Silent = leads.Bool, time.Duration(lag)*time.Microsecond, max(0, time.Duration(silent*float64(time.Second)))
 			nodes = append(nodes, n)
 			ahead = time.UnixMicro(int64(now * 1e6)).Sub(begun)

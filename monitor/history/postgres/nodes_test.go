@@ -1,7 +1,10 @@
 package postgres_test
 
 import (
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/umbelhq/umbel/internal/testpostgres"
@@ -52,7 +55,7 @@ func TestOneNodeLeads(t *testing.T) {
 		t.Error("a node that led has written")
 	}
 	nodes, _, err := b.Report(t.Context(), history.NodeReport{Connected: true})
-	if err != nil || len(nodes) != 1 || !nodes[0].Leads || !nodes[0].Self || !nodes[0].Running() {
+	if err != nil || len(nodes) != 1 || !nodes[0].Leads || !nodes[0].Self || !nodes[0].Running() || !strings.HasPrefix(nodes[0].Process, fmt.Sprintf("process %d on ", os.Getpid())) {
 		t.Errorf("nodes %+v, %v, want b, which leads", nodes, err)
 	}
 	if _, _, err := open("b").Report(t.Context(), history.NodeReport{}); err == nil {
