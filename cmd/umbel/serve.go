@@ -231,6 +231,7 @@ func (f *webFlags) listen(ctx context.Context, u shown, log *slog.Logger, others
 		return nil
 	})
 	g.Go(func() error { return u.Run(ctx) })
+	g.Go(func() error { return tuneCollector(ctx) })
 	g.Go(func() error {
 		<-ctx.Done()
 		late, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
