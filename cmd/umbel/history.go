@@ -109,8 +109,8 @@ func schemaOf(member string) (string, error) {
 	if member == "" {
 		return "", nil
 	}
-	if !clusterName.MatchString(member) {
-		return "", usageError{fmt.Errorf("--cluster: %q is no name of a cluster", member)}
+	if err := checkNames(member); err != nil {
+		return "", err
 	}
 	return dashboard.ClusterSchema(member), nil
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -17,10 +19,11 @@ import (
 // tokenCreateCmd makes an API token while no server runs.
 type tokenCreateCmd struct {
 	historyFlags
-	Name    string `placeholder:"NAME" help:"What the token is for."`
-	Role    string `default:"viewer" enum:"viewer,operator,admin" placeholder:"ROLE" help:"What it may be used for: viewer, operator or admin."`
-	Payload bool   `help:"Show arguments, results and exceptions to whoever has it."`
-	Expires age    `default:"90d" placeholder:"AGE" help:"How long it is valid."`
+	Name     string   `placeholder:"NAME" help:"What the token is for."`
+	Role     string   `default:"viewer" enum:"viewer,operator,admin" placeholder:"ROLE" help:"What it may be used for: viewer, operator or admin."`
+	Payload  bool     `help:"Show arguments, results and exceptions to whoever has it."`
+	Clusters []string `name:"cluster" placeholder:"NAME" help:"Of several clusters, the one that it is for; by default it is for all. Repeatable."`
+	Expires  age      `default:"90d" placeholder:"AGE" help:"How long it is valid."`
 }
 
 // Run prints the token.
@@ -29,7 +32,11 @@ func (c *tokenCreateCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 	if err != nil {
 		return usageError{err}
 	}
-	token, secret, err := auth.NewToken(c.Name, auth.Audience{Role: role, Payload: c.Payload}, time.Duration(c.Expires), time.Now())
+	if err := checkNames(c.Clusters...); err != nil {
+		return err
+	}
+	a := auth.Audience{Role: role, Payload: c.Payload, Clusters: strings.Join(c.Clusters, ",")}
+	token, secret, err := auth.NewToken(c.Name, a, time.Duration(c.Expires), time.Now())
 	if err != nil {
 		return usageError{fmt.Errorf("--name, --expires: %w", err)}
 	}
@@ -47,11 +54,17 @@ func (c *tokenCreateCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 }
 
 // tokenListCmd lists API tokens.
-type tokenListCmd struct{ historyFlags }
+type tokenListCmd struct {
+	historyFlags
+	Cluster string `placeholder:"NAME" help:"Of several clusters, the one that they must be good for."`
+}
 
 // Run prints them without their secrets. The server may be running.
 func (c *tokenListCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
 	p, err := c.place(false)
+	if err == nil && c.Cluster != "" {
+		err = checkNames(c.Cluster)
+	}
 	if err != nil {
 		return err
 	}
@@ -63,6 +76,9 @@ func (c *tokenListCmd) Run(ctx context.Context, s streams, log *slog.Logger) err
 		w := tabwriter.NewWriter(s.out, 0, 0, 2, ' ', 0)
 		fmt.Fprintln(w, "ID\tNAME\tOWNER\tROLE\tPAYLOAD\tCREATED\tEXPIRES\tUSED")
 		for _, t := range list {
+			if c.Cluster != "" && !goodFor(t, c.Cluster) {
+				continue
+			}
 			fmt.Fprintf(w, "%d\t%s\t%s\t%s\t%t\t%s\t%s\t%s\n", t.ID, printable(t.Name), printable(auth.TokenOwner(t)), t.Role, t.Payload,
 				moment(t.CreatedAt), moment(t.ExpiresAt), moment(t.UsedAt))
 		}
@@ -71,7 +87,10 @@ func (c *tokenListCmd) Run(ctx context.Context, s streams, log *slog.Logger) err
 }
 
 // tokenRevokeCmd removes an API token while no server runs.
-type tokenRevokeCmd struct{ historyFlags }
+type tokenRevokeCmd struct {
+	historyFlags
+	Cluster string `placeholder:"NAME" help:"Of several clusters, the one that the token must be for alone, so that no other token is revoked."`
+}
 
 // Run removes the token with the ID.
 func (c *tokenRevokeCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
@@ -82,7 +101,15 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 	if err != nil {
 		return usageError{fmt.Errorf("%s is not the ID of a token", s.args[0])}
 	}
+	if c.Cluster != "" {
+		if err := checkNames(c.Cluster); err != nil {
+			return err
+		}
+	}
 	return c.write(ctx, log, false, func(db history.Store) error {
+		if err := c.check(ctx, db, id); err != nil {
+			return err
+		}
 		err := db.DeleteToken(ctx, id)
 		if errors.Is(err, history.ErrNotFound) {
 			return fmt.Errorf("there is no token %d", id)
@@ -92,6 +119,39 @@ func (c *tokenRevokeCmd) Run(ctx context.Context, s streams, log *slog.Logger) e
 		}
 		return auditToken(ctx, db, "revoke token", history.Token{ID: id, Name: strconv.FormatInt(id, 10)})
 	})
+}
+
+// check refuses to revoke a token that is for another cluster too.
+func (c *tokenRevokeCmd) check(ctx context.Context, db history.Store, id int64) error {
+	if c.Cluster == "" {
+		return nil
+	}
+	list, err := db.Tokens(ctx)
+	if err != nil {
+		return err
+	}
+	for _, t := range list {
+		if of := auth.TokenClusters(t); t.ID == id && (len(of) != 1 || !strings.EqualFold(of[0], c.Cluster)) {
+			return fmt.Errorf("token %d is not for the cluster %s alone", id, c.Cluster)
+		}
+	}
+	return nil
+}
+
+// goodFor reports whether a token may be used in a cluster.
+func goodFor(t history.Token, cluster string) bool {
+	of := auth.TokenClusters(t)
+	return len(of) == 0 || slices.ContainsFunc(of, func(name string) bool { return strings.EqualFold(name, cluster) })
+}
+
+// checkNames refuses what is no name of a cluster.
+func checkNames(clusters ...string) error {
+	for _, name := range clusters {
+		if !clusterName.MatchString(name) {
+			return usageError{fmt.Errorf("--cluster: %q is no name of a cluster", name)}
+		}
+	}
+	return nil
 }
 
 // write calls use with the history, opened for writing. Only with create, one is made where there is none.

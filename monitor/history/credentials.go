@@ -43,8 +43,8 @@ type Token struct {
 	Hash      [32]byte // SHA-256 of the token
 	Name      string
 	Identity  string // of its owner: JSON, written by package auth; empty if it was made on the command line
-	Role      string
-	Payload   bool // arguments and results may be seen with it
+	Role      string // of several clusters in some alone, with their names before it: billing,shop:viewer
+	Payload   bool   // arguments and results may be seen with it
 	CreatedAt time.Time
 	ExpiresAt time.Time
 	UsedAt    time.Time // a minute late at most; zero if never

@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/umbelhq/umbel/monitor/history"
 )
 
 // clusterRoles are the roles in one of several clusters.
@@ -117,6 +119,31 @@ func (s *Service) entitleAll(g *Grant, a Audience) {
 	for i := range s.clusters {
 		g.Clusters = append(g.Clusters, s.clusters[i].name)
 	}
+}
+
+// entitleToken sets what a token without an owner may see and do.
+func (s *Service) entitleToken(g *Grant, t history.Token) error {
+	only := TokenClusters(t)
+	_, role, ok := strings.Cut(t.Role, ":")
+	if !ok {
+		s.entitleAll(g, Audience{Role: Role(t.Role), Payload: t.Payload})
+		return nil
+	}
+	g.everywhere = Admin
+	for i := range s.clusters {
+		var a Audience
+		if slices.ContainsFunc(only, func(name string) bool { return strings.EqualFold(name, s.clusters[i].name) }) {
+			a = Audience{Role: Role(role), Payload: t.Payload}
+		}
+		s.add(g, s.clusters[i].name, a)
+	}
+	switch {
+	case len(g.Clusters) == 0:
+		return &Error{Status: http.StatusForbidden, Message: "The API token is for clusters that there are not."}
+	case g.Role == "":
+		return NoCluster(s.cluster)
+	}
+	return nil
 }
 
 // NoCluster returns the error for those who ask for a cluster that there is not, or that they may not see: they learn nothing of

@@ -1,11 +1,13 @@
 package auth_test
 
 import (
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/umbelhq/umbel/web/auth"
 )
@@ -88,5 +90,48 @@ func TestListsNameClustersThatThereAre(t *testing.T) {
 	})
 	if err == nil || !strings.Contains(err.Error(), `"shpo:ann" is of the cluster shpo, which there is not`) {
 		t.Errorf("New = %v, want that there is no cluster shpo", err)
+	}
+}
+
+// A token for some clusters has no role in others, nor where there are none of its.
+func TestTokensOfClusters(t *testing.T) {
+	t.Parallel()
+	for _, test := range []struct {
+		of, there, cluster string
+		role               auth.Role
+		clusters           string
+		why                string
+	}{
+		{"", "shop billing", "billing", auth.Operator, "shop billing", ""},
+		{"shop", "shop billing", "shop", auth.Operator, "shop", ""},
+		{"Shop", "shop billing", "shop", auth.Operator, "shop", ""},
+		{"shop", "shop billing", "", auth.Operator, "shop", ""},
+		{"shop,billing", "shop billing", "billing", auth.Operator, "shop billing", ""},
+		{"shop", "shop billing", "billing", "", "", "There is no cluster billing, or you may not see it."},
+		{"gone", "shop billing", "billing", "", "", "The API token is for clusters that there are not."},
+		{"shop", "", "", "", "", "The API token is for clusters that there are not."},
+	} {
+		store := newStore(t)
+		token, secret, err := auth.NewToken("ci", auth.Audience{Role: auth.Operator, Clusters: test.of}, time.Hour, time.Now())
+		if err == nil {
+			_, err = store.CreateToken(t.Context(), token)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		s, err := auth.New(t.Context(), auth.Options{Store: store, Users: []string{"ann:pw"}, Clusters: strings.Fields(test.there)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if test.cluster != "" {
+			s = s.In(test.cluster)
+		}
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/", nil)
+		r.RemoteAddr = "127.0.0.1:1"
+		r.Header.Set("Authorization", "Bearer "+secret)
+		g, err := s.Authenticate(r)
+		if why := fmt.Sprint(err); g.Role != test.role || strings.Join(g.Clusters, " ") != test.clusters || err != nil && why != test.why || err == nil && test.why != "" {
+			t.Errorf("token of %q in %q of %q: %q in %v, %v, want %q in %s, %s", test.of, test.cluster, test.there, g.Role, g.Clusters, err, test.role, test.clusters, test.why)
+		}
 	}
 }

@@ -28,8 +28,8 @@ const (
 	maxProvidedAge = 90 * 24 * time.Hour
 )
 
-// NewToken returns a token to be stored and the secret that is shown once: 256 random bits. The error says in one sentence what
-// is wrong with the name or the age.
+// NewToken returns a token to be stored and the secret that is shown once: 256 random bits. It is for the clusters of a alone if that
+// names some. The error says in one sentence what is wrong with the name or the age.
 func NewToken(name string, a Audience, age time.Duration, now time.Time) (t history.Token, secret string, err error) {
 	name = strings.TrimSpace(name)
 	switch {
@@ -46,9 +46,25 @@ func NewToken(name string, a Audience, age time.Duration, now time.Time) (t hist
 	_, _ = rand.Read(random)
 	secret = tokenPrefix + strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(random))
 	return history.Token{
-		Hash: sha256.Sum256([]byte(secret)), Name: name, Role: string(a.Role), Payload: a.Payload,
+		Hash: sha256.Sum256([]byte(secret)), Name: name, Role: tokenRole(a), Payload: a.Payload,
 		CreatedAt: now.Truncate(time.Microsecond), ExpiresAt: now.Add(age).Truncate(time.Microsecond),
 	}, secret, nil
+}
+
+// tokenRole writes the role of a token. An Umbel that knows no clusters takes one with clusters for no role at all.
+func tokenRole(a Audience) string {
+	if a.Clusters == "" {
+		return string(a.Role)
+	}
+	return a.Clusters + ":" + string(a.Role)
+}
+
+// TokenClusters returns the names of the clusters that a token is for, none if it is for all.
+func TokenClusters(t history.Token) []string {
+	if clusters, _, ok := strings.Cut(t.Role, ":"); ok {
+		return strings.Split(clusters, ",")
+	}
+	return nil
 }
 
 // TokenOwner returns the name of the user who has made a token, empty if it was made on the command line.
@@ -208,10 +224,13 @@ func (s *Service) byToken(r *http.Request, secret string) (Grant, error) {
 		return Grant{}, &Error{Status: http.StatusUnauthorized, Message: "The API token is unknown, expired or revoked."}
 	}
 	g := Grant{User: "token " + token.Name, Method: methodToken, Until: token.ExpiresAt}
-	s.entitleAll(&g, Audience{Role: Role(token.Role), Payload: token.Payload})
 	if token.Identity == "" {
+		if err := s.entitleToken(&g, token); err != nil {
+			return Grant{}, err
+		}
 		return g, nil
 	}
+	s.entitleAll(&g, Audience{Role: Role(token.Role), Payload: token.Payload})
 	owner, err := decodeIdentity(token.Identity)
 	if err != nil {
 		return Grant{}, &Error{Status: http.StatusUnauthorized, Message: "The owner of the API token cannot be decoded: make a new one."}
