@@ -41,11 +41,12 @@ fmt: ## format Go (gofumpt, imports) and templates
 	$(TOOL) golangci-lint fmt
 	$(TOOL) templ fmt -log-level warn templates internal/spacetime
 
-lint: ## golangci-lint, import rules included; TypeScript over the scripts of the pages; mypy over Python; actionlint over workflows
+lint: ## golangci-lint, import rules included; TypeScript over the scripts of the pages; mypy over Python; actionlint over workflows; what is in deploy/
 	scripts/deps
 	.services/typescript/node_modules/.bin/tsc --project scripts/typescript
 	cd python && ../.services/mypy/bin/mypy --no-error-summary --cache-dir ../.services/mypy/cache --python-executable ../.services/venv/bin/python
 	go run $(ACTIONLINT)
+	scripts/deployment
 	$(TOOL) golangci-lint run
 
 test: ## all tests, on real brokers and in a browser

@@ -78,6 +78,12 @@ find_mypy() {
 	[[ -x $program ]] && echo "$program"
 }
 
+# What checks the files of deploy/.
+find_deployment() {
+	local programs=$PWD/.services/deployment/bin
+	[[ -x $programs/check-jsonschema && -x $programs/kubernetes-validate ]] && echo "$programs"
+}
+
 # Celery's interpreter, in a virtual environment of the project's own.
 find_celery_python() {
 	local python=$PWD/.services/venv/bin/python
