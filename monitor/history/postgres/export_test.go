@@ -6,3 +6,6 @@ func (d *DB) SearchSlowly() {
 	d.limits.window, d.limits.chunk, d.limits.examined = 7, 5, 11
 	d.limits.looked = 1 << 30
 }
+
+// VacuumAfter has the space of so many deleted rows of active tasks taken back.
+func (d *DB) VacuumAfter(rows int) { d.limits.dead = rows }

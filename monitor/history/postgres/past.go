@@ -7,8 +7,11 @@ import (
 	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
-// around selects the tasks that the instant ?1 divides, at most ?2.
-const around = `SELECT id, body FROM tasks WHERE first_receipt < last_receipt AND int8range(first_receipt, last_receipt) @> ?1::bigint
+// around selects the tasks that the instant ?1 divides, at most ?2. The index tasks_divided has those whose receipts are more than
+// 10 s apart.
+const around = `SELECT id, body FROM tasks WHERE last_receipt > ?1 AND last_receipt <= ?1 + 10000000
+		AND first_receipt <= ?1 AND first_receipt >= last_receipt - 10000000
+	UNION ALL SELECT id, body FROM tasks WHERE first_receipt < last_receipt - 10000000 AND int8range(first_receipt, last_receipt) @> ?1::bigint
 	UNION ALL SELECT id, body FROM tasks WHERE lost > ?1 AND last_receipt <= ?1 LIMIT ?2`
 
 // TasksAround calls f with the saved events of the tasks that an instant divides.

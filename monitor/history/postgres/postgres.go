@@ -59,6 +59,8 @@ type DB struct {
 	notices []string     // for Health, since Open
 	trigram string       // operator class for indexes of texts, empty if there is none
 	weeks   map[int]bool // partitions that are there; guarded by writer
+	dead    int          // rows of active tasks that were deleted since the last vacuum; guarded by writer
+	vacuum  chan struct{}
 
 	failures tables.FailureCache
 	counts   slowCounts
@@ -108,6 +110,7 @@ func Open(ctx context.Context, o Options) (*DB, error) {
 		node:     o.Node,
 		rules:    o.Rules, log: o.Logger, now: o.Now, limits: defaultLimits(),
 		writer: make(chan struct{}, 1), small: writing{turn: make(chan struct{}, 1)}, closed: make(chan struct{}), weeks: make(map[int]bool),
+		vacuum: make(chan struct{}, 1),
 	}
 	if d.schema = o.Schema; d.schema != "" {
 		d.location += "?search_path=" + d.schema
@@ -203,11 +206,12 @@ type limits struct {
 	looked   int // rows of the list that a slow search looks at
 	window   int // of them that one statement looks at
 	chunk    int // tasks that one statement reads
+	dead     int // rows of active tasks that are deleted before their space is taken back
 }
 
 func defaultLimits() limits {
 	return limits{
 		groups: history.MaxFailureGroups, failures: history.MaxFailureCount,
-		examined: 20_000, looked: 200_000, window: 20_000, chunk: 5_000,
+		examined: 20_000, looked: 200_000, window: 20_000, chunk: 5_000, dead: 10_000,
 	}
 }

@@ -1,7 +1,9 @@
 package postgres_test
 
 import (
+	"context"
 	"crypto/rand"
+	"database/sql"
 	"errors"
 	"strings"
 	"testing"
@@ -154,4 +156,35 @@ func TestSchemas(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed(t, d)
+}
+
+func TestSpaceOfActiveTasksIsUsedAgain(t *testing.T) {
+	t.Parallel()
+	address := testpostgres.Schema(t)
+	d := open(t, address)
+	defer closed(t, d)
+	d.VacuumAfter(100)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- d.Run(ctx, func([]string) {}) }()
+	for _, b := range batches(1, true) {
+		if _, err := d.Write(ctx, b); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db, err := sql.Open("pgx", address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = db.Close() }()
+	for vacuums := 0; vacuums == 0; {
+		if err := db.QueryRowContext(ctx, `SELECT pg_stat_get_vacuum_count('tasks_active'::regclass)`).Scan(&vacuums); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(10 * time.Millisecond) // between looks
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
 }

@@ -25,6 +25,7 @@ func (d *DB) Run(ctx context.Context, removed func(ids []string)) error {
 	g.Go(func() error { return d.every(ctx, sweepInterval, "rows without use not removed", d.sweepFailures) })
 	g.Go(func() error { return d.every(ctx, measureInterval, "size not measured", d.measure) })
 	g.Go(func() error { return d.indexTexts(ctx) })
+	g.Go(func() error { return d.vacuumActive(ctx) })
 	if err := g.Wait(); err != nil && ctx.Err() == nil {
 		return err
 	}
@@ -58,6 +59,34 @@ func (d *DB) measure(ctx context.Context) error {
 		d.size.Store(n)
 	}
 	return err
+}
+
+// freed notes deleted rows of active tasks.
+func (d *DB) freed(rows int) {
+	if d.dead += rows; d.dead < d.limits.dead {
+		return
+	}
+	d.dead = 0
+	select {
+	case d.vacuum <- struct{}{}:
+	default: // one is due already
+	}
+}
+
+// vacuumActive has the space of active tasks that have changed used again. They all change within seconds, and PostgreSQL looks for
+// such space once a minute, by when there is a hundred times as much of it as of them.
+func (d *DB) vacuumActive(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-d.vacuum:
+		}
+		// Truncating the table would lock readers out.
+		if _, err := d.read.ExecContext(ctx, `VACUUM (SKIP_LOCKED, TRUNCATE FALSE) tasks_active`); err != nil && ctx.Err() == nil {
+			d.log.Debug("space of active tasks not taken back", "error", explain(err))
+		}
+	}
 }
 
 // indexTexts makes the index of texts of weeks that were begun without the extension.

@@ -233,6 +233,9 @@ func (t *tx) deleteRows(byWeek map[int][]int64) error {
 		if err := t.Exec(`DELETE FROM tasks WHERE week = $1 AND task = ANY($2)`, week, tasks); err != nil {
 			return err
 		}
+		if week == 0 {
+			t.Committed(func() { t.db.freed(len(tasks)) })
+		}
 	}
 	return nil
 }
