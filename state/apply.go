@@ -1,5 +1,7 @@
 package state
 
+import "cmp"
+
 // Change is the effect of an event on its task.
 type Change struct {
 	New                 bool   // the event was not known yet
@@ -61,7 +63,7 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 		c.unpack(r)
 		if same := c.rules.duplicate(r, rec); same != 0 {
 			c.release(rec)
-			ch.First = c.firstOfKind(r, same)
+			c.describeKnown(ch, r, same)
 			c.pack(r)
 			return
 		}
@@ -116,12 +118,39 @@ func (c *Cluster) describe(ch *Change, r *row, plain bool) {
 	if !plain {
 		ch.Unstarted = c.unstartedBy(r)
 	}
-	e := c.records.at(r.tail)
+	c.describeWait(ch, r, r.tail)
+}
+
+// describeKnown sets ch to the effect of a record by those before it, as when it was the newest: events of a journal, whose tasks have
+// been saved since, are counted with it.
+func (c *Cluster) describeKnown(ch *Change, r *row, known uint32) {
+	ch.First = c.firstOfKind(r, known)
+	for i := r.head; ; i = c.records.at(i).next {
+		rec := c.records.at(i)
+		if route := c.routes.key(rec.route); rec.route != 0 {
+			ch.Name = cmp.Or(route.name, ch.Name)
+			if rec.kind == TaskSent {
+				ch.Queue = route.queue
+			}
+		}
+		if rec.kind != TaskSent {
+			ch.Worker = c.processes.key(rec.process).Hostname
+		}
+		if i == known {
+			break
+		}
+	}
+	c.describeWait(ch, r, known)
+}
+
+// describeWait sets how long a record waited that tells of a start, by those before it.
+func (c *Cluster) describeWait(ch *Change, r *row, start uint32) {
+	e := c.records.at(start)
 	if e.kind != TaskStarted {
 		return
 	}
 	var sent, received *record
-	for i := r.head; i != 0; {
+	for i := r.head; i != start; i = c.records.at(i).next {
 		o := c.records.at(i)
 		switch {
 		case o.kind == TaskSent && (sent == nil || o.n > sent.n):
@@ -129,7 +158,6 @@ func (c *Cluster) describe(ch *Change, r *row, plain bool) {
 		case o.kind == TaskReceived && o.process == e.process && (received == nil || o.micros > received.micros):
 			received = o
 		}
-		i = o.next
 	}
 	if received != nil && r.flags&delayed == 0 {
 		micros, _ := c.waitTime(received, e)
