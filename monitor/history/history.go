@@ -16,6 +16,7 @@ var (
 	ErrLocked       = errors.New("in use by another process")
 	ErrNewerVersion = errors.New("written by a newer version")
 	ErrNotFound     = errors.New("not found")
+	ErrUnreachable  = errors.New("cannot be reached at present")
 )
 
 // Store keeps the history of one cluster. It is safe for concurrent use.

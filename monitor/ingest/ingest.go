@@ -98,7 +98,8 @@ type Ingester struct {
 	mu            sync.RWMutex
 	cluster       *state.Cluster
 	clock         hostClock
-	pending       pendingBatch // events folded and not yet on disk
+	pending       pendingBatch  // events folded and not yet on disk
+	deferred      []state.Event // received and not folded: their tasks cannot be read at present
 	decoder       celery.Decoder
 	serializer    celery.Serializer // of the last message
 	rates         meter
@@ -272,7 +273,8 @@ func (in *Ingester) setReady(ready bool) {
 }
 
 // fold applies a batch of a stream under one write lock. If an event is of a task that only the store may have, it and all
-// that follow wait until that task is loaded: only then is it known whether the event is new.
+// that follow wait until that task is loaded: only then is it known whether the event is new. While the store cannot be read, those of
+// such tasks wait alone, and what came with them is not acknowledged.
 func (in *Ingester) fold(ctx context.Context, stream broker.EventStream, batch []broker.Message) {
 	in.folding.Lock()
 	defer in.folding.Unlock()

@@ -2,6 +2,7 @@ package ingest
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -42,7 +43,7 @@ const leadEvery = 100 * time.Millisecond
 // Of reports between nodes.
 const (
 	reportEvery  = time.Second
-	maxAway      = 5 * time.Second // without a broker, after which a leader lets another node lead that has one
+	maxAway      = 4 * time.Second // without a broker, after which a leader lets another node lead that has one
 	maxClockDiff = 2 * time.Second // between this process and the store
 )
 
@@ -148,27 +149,37 @@ func (in *Ingester) takeOver(ctx context.Context) error {
 	if err := fresh.restore(ctx); err != nil {
 		return err
 	}
-	kept := in.follower.take()
 	in.folding.Lock()
 	defer in.folding.Unlock()
 	in.mu.Lock()
 	defer in.mu.Unlock()
-	rest := in.pending.take()
 	var events []state.Event
-	for _, b := range append(kept, keptBatch{pendingBatch: rest}) {
-		if b.stream != nil {
-			in.pending.stream, in.pending.tag = b.stream, b.tag
-		}
-		in.pending.messages += b.messages
-		if err := state.EachJournaled(b.journal, func(s *state.SavedEvent) { events = append(events, s.Event) }); err != nil {
+	batches := append(slices.Clone(in.follower.batches), keptBatch{pendingBatch: in.pending})
+	for i := range batches {
+		if err := state.EachJournaled(batches[i].journal, func(s *state.SavedEvent) { events = append(events, s.Event) }); err != nil {
 			in.log.Error("events not folded again", "error", err)
 		}
 	}
+	before := in.cluster
+	in.cluster = fresh.cluster
+	saved, unread := in.readStored(ctx, events)
+	if unread != nil {
+		in.cluster = before
+		return history.ErrUnreachable
+	}
+	in.follower.take()
+	in.pending.take()
+	for i := range batches {
+		if batches[i].stream != nil {
+			in.pending.stream, in.pending.tag = batches[i].stream, batches[i].tag
+		}
+		in.pending.messages += batches[i].messages
+	}
 	in.pending.writingBytes, in.pending.writingEvents, in.pending.oldest = 0, 0, time.Time{}
-	in.cluster, in.lost, in.rollups, in.omitted = fresh.cluster, fresh.lost, fresh.rollups, fresh.omitted
+	in.lost, in.rollups, in.omitted = fresh.lost, fresh.rollups, fresh.omitted
 	in.writer.entries, in.writer.last, in.writer.savedTasks = fresh.writer.entries, fresh.writer.last, fresh.writer.savedTasks
 	in.restoring.Store(fresh.restoring.Load())
-	in.applyStored(ctx, events, in.applyAgain)
+	in.applyRead(ctx, events, saved, nil, in.applyAgain)
 	in.leads.Store(true)
 	in.notify()
 	in.log.Info("has taken over", "events", len(events), "took_ms", in.now().Sub(start).Milliseconds())
@@ -189,6 +200,11 @@ func (in *Ingester) stepDown() {
 	w := &in.writer
 	in.mu.Lock()
 	failed := w.failed
+	deferred := in.deferred
+	in.deferred = nil
+	for i := range deferred { // the next leader finds out whether they are new
+		in.apply(&deferred[i])
+	}
 	in.rollups = rollup.Recorder{} // the next leader counts by the journal
 	in.leads.Store(false)
 	in.mu.Unlock()

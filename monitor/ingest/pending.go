@@ -51,6 +51,12 @@ func (p *pendingBatch) take() pendingBatch {
 	return taken
 }
 
+// unread has messages that take has returned wait on, since events of theirs could not be folded.
+func (p *pendingBatch) unread(taken *pendingBatch) {
+	p.messages, p.stream, p.tag = taken.messages, taken.stream, taken.tag
+	taken.messages, taken.stream, taken.tag = 0, nil, 0
+}
+
 // written notes that what take returned is on disk.
 func (p *pendingBatch) written(taken *pendingBatch) {
 	p.writingBytes, p.writingEvents = 0, 0

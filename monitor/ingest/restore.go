@@ -27,7 +27,14 @@ func (in *Ingester) restore(ctx context.Context) error {
 			in.log.Error("part of the history not read", "error", err)
 		}
 	}
-	load := func(id string) { in.load(id, in.savedTask(ctx, id)) }
+	away := false
+	load := func(id string) {
+		var saved []byte
+		if !away {
+			saved, away = in.savedTask(ctx, id)
+		}
+		in.load(id, saved)
+	}
 	err := in.store.Restore(ctx, history.RestoreOptions{
 		MaxTasks: min(in.restoreFirst, in.maxTasks), MaxWithJournal: in.maxTasks,
 		Checkpoint: func(c history.Checkpoint) error {
@@ -68,6 +75,9 @@ func (in *Ingester) restore(ctx context.Context) error {
 			in.writer.entries = append(in.writer.entries, entry{number: number})
 			if checkpointed {
 				in.writer.last.entry = number
+			}
+			if away {
+				return history.ErrUnreachable
 			}
 			return nil
 		},

@@ -88,6 +88,7 @@ func newWriter(in *Ingester) writer {
 // stopping retries a failed write at once.
 func (w *writer) run(ctx context.Context, stopping, drained <-chan struct{}) {
 	for ctx.Err() == nil && !closed(w.lost) {
+		w.in.applyDeferred(ctx)
 		final := closed(drained)
 		j := w.take(final)
 		switch {
@@ -156,7 +157,7 @@ func (in *Ingester) writeDue() bool {
 
 // full reports whether so much is pending that nothing more must be received. mu is held.
 func (in *Ingester) full() bool {
-	return len(in.pending.journal)+in.pending.writingBytes > in.maxWaiting || in.cluster.Unsaved() > maxUnsaved
+	return len(in.pending.journal)+in.pending.writingBytes > in.maxWaiting || max(in.cluster.Unsaved(), len(in.deferred)) > maxUnsaved
 }
 
 // waitForCapacity waits until more events may be received, or their stream has ended.
@@ -209,6 +210,9 @@ func (w *writer) take(final bool) *job {
 		j.batch.Tasks = append(j.batch.Tasks, history.Task(u))
 	}
 	j.pendingBatch = w.in.pending.take()
+	if len(w.in.deferred) > 0 { // of messages up to the newest
+		w.in.pending.unread(&j.pendingBatch)
+	}
 	j.batch.Journal = j.journal
 	if w.uncovered(j) && (final || w.checkpointDue(j)) && !w.in.restoring.Load() { // else it counted too few tasks
 		j.batch.Checkpoint = w.in.checkpoint()

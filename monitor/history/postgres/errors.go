@@ -2,6 +2,8 @@ package postgres
 
 import (
 	"context"
+	"crypto/tls"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"net"
@@ -9,6 +11,7 @@ import (
 
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
 )
 
@@ -46,25 +49,59 @@ func explain(err error) error {
 		return err
 	}
 	if server, ok := errors.AsType[*pgconn.PgError](err); ok {
-		if hint := hintOf(server.Code); hint != "" {
-			return fmt.Errorf("%s (%s, SQLSTATE %s)", hint, server.Message, server.Code)
+		hint := hintOf(server.Code)
+		if hint == "" {
+			return err
 		}
-		return err
-	}
-	away := errors.Is(err, net.ErrClosed) || pgconn.Timeout(err) && !errors.Is(err, context.Canceled)
-	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
-		away = true
-	}
-	if _, ok := errors.AsType[net.Error](err); ok {
-		away = true
+		text := fmt.Sprintf("%s (%s, SQLSTATE %s)", hint, server.Message, server.Code)
+		if passes(server.Code) {
+			return &unreachableError{text, err}
+		}
+		return errors.New(text)
 	}
 	if dial, ok := errors.AsType[*net.OpError](err); ok { // pgx lists all addresses that it has tried, in lines
-		return fmt.Errorf("%s (%w)", unreachable, dial)
+		return &unreachableError{fmt.Sprintf("%s (%v)", unreachable, dial), err}
 	}
-	if away || strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "conn closed") {
-		return fmt.Errorf("%s (%w)", unreachable, err)
+	if away(err) {
+		return &unreachableError{fmt.Sprintf("%s (%s)", unreachable, strings.Join(strings.Fields(err.Error()), " ")), err}
 	}
 	return err
+}
+
+// away reports whether an error means that PostgreSQL does not answer.
+func away(err error) bool {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return false
+	}
+	if _, ok := errors.AsType[*pgconn.ConnectError](err); ok {
+		return true
+	}
+	if _, ok := errors.AsType[net.Error](err); ok {
+		return true
+	}
+	return errors.Is(err, net.ErrClosed) || pgconn.Timeout(err) && !errors.Is(err, context.Canceled) ||
+		errors.Is(err, driver.ErrBadConn) || strings.Contains(err.Error(), "unexpected EOF") || strings.Contains(err.Error(), "conn closed")
+}
+
+// unreachableError is one that passes without a change to the settings.
+type unreachableError struct {
+	text  string
+	cause error
+}
+
+// Error returns what it means.
+func (e *unreachableError) Error() string { return e.text }
+
+// Unwrap returns the cause.
+func (e *unreachableError) Unwrap() error { return e.cause }
+
+// Is reports whether target is history.ErrUnreachable.
+func (e *unreachableError) Is(target error) bool { return target == history.ErrUnreachable }
+
+// passes reports whether what an SQLSTATE means ends by itself: a server that starts, or has too much to do.
+func passes(code string) bool {
+	return strings.HasPrefix(code, classConnection) || strings.HasPrefix(code, classShutdown) ||
+		strings.HasPrefix(code, classResources) && code != stateDiskFull
 }
 
 // hintOf says what an SQLSTATE means, empty if it is nothing that an operator can act on.

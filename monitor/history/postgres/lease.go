@@ -106,8 +106,8 @@ func (d *DB) tryLease(ctx context.Context) (holder string, until time.Time, epoc
 		return "", until, 0, err
 	}
 	var held bool
-	err = begun.QueryRowContext(ctx, `SELECT holder, epoch, until, until > clock_timestamp() FROM lease WHERE cluster = $1 AND shard = 0 FOR UPDATE`,
-		defaultCluster).Scan(&holder, &epoch, &until, &held)
+	err = begun.QueryRowContext(ctx, `SELECT holder, epoch, until, until > clock_timestamp() AND holder <> $2 FROM lease WHERE cluster = $1 AND shard = 0 FOR UPDATE`,
+		defaultCluster, d.lease.holder).Scan(&holder, &epoch, &until, &held)
 	if err != nil || held {
 		return holder, until, epoch, err
 	}

@@ -22,7 +22,8 @@ func (d *DB) TryLead(ctx context.Context) (leads bool, err error) {
 	}
 	// Taking it locks out the transactions of who holds it, so look first.
 	var held bool
-	err = d.keep.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM lease WHERE cluster = $1 AND shard = 0 AND until > clock_timestamp())`, defaultCluster).Scan(&held)
+	err = d.keep.QueryRowContext(ctx, `SELECT EXISTS (SELECT FROM lease WHERE cluster = $1 AND shard = 0 AND until > clock_timestamp() AND holder <> $2)`,
+		defaultCluster, d.lease.holder).Scan(&held)
 	if held || err != nil {
 		return false, err
 	}

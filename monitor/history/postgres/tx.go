@@ -35,13 +35,24 @@ type writing struct {
 
 // update calls f in a transaction and commits it if f returns nil. ctx cancels only the wait for other transactions, so f is
 // brief. The transaction fails with history.ErrLocked once another process has taken the lease.
+//
+// Of the nodes that share a history, one that does not know whether its transaction was committed leads no longer: a repetition would
+// count twice. Who takes the lease waits for that transaction and reads what is there.
 func (d *DB) update(ctx context.Context, f func(t *tx) error) error {
-	return d.transact(ctx, writing{d.write, d.writer}, func(t *tx) error {
-		if err := d.lease.check(t); err != nil {
-			return err
+	done := false
+	err := d.transact(ctx, writing{d.write, d.writer}, func(t *tx) error {
+		err := d.lease.check(t)
+		if err == nil {
+			err = f(t)
 		}
-		return f(t)
+		done = err == nil
+		return err
 	})
+	if done && err != nil && d.node != "" {
+		d.log.Warn("it is not known whether a transaction was committed", "error", explain(err))
+		d.lease.lose()
+	}
+	return err
 }
 
 // updateSmall is update for tables that several processes write to: it needs no lease, and waits for no batch of tasks.
