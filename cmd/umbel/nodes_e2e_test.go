@@ -1,47 +1,90 @@
 package main_test
 
 import (
-	"context"
-	"database/sql"
-	"errors"
 	"fmt"
-	"path"
-	"slices"
-	"strings"
+	"math/rand/v2"
 	"sync"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/umbelhq/umbel/internal/testenv"
 	"github.com/umbelhq/umbel/internal/testpostgres"
-	"github.com/umbelhq/umbel/monitor/celery"
-	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/monitor/simulate"
-	"github.com/umbelhq/umbel/state"
 )
 
-// TestNodesTakeOver has three Umbels share a history, and while events come kills the leader, stops it for longer than its lease,
-// cuts it from the database, and has it leave. Then every task and every count must be as in truth, on each node.
+// maxTakeOver is how long it may take after a fault of the leader until another node has the lease: that ends after 5 s.
+const maxTakeOver = 6 * time.Second
+
+// A fault happens to a leader, and is over when it returns.
+type fault struct {
+	name string
+	do   func(n *nodes, leader string)
+}
+
+var (
+	killed      = fault{"killed", (*nodes).kill}
+	restarted   = fault{"killed and started at once", (*nodes).restart}
+	paused      = fault{"stopped for longer than its lease", (*nodes).pause}
+	cutOff      = fault{"connections to the database broken", (*nodes).cut}
+	unheard     = fault{"cut from the broker", (*nodes).cutFromBroker}
+	isolated    = fault{"cut from the database", (*nodes).cutFromDatabase}
+	left        = fault{"stopped in order", (*nodes).leave}
+	noDatabase  = fault{"PostgreSQL killed and started", (*nodes).restartDatabase}
+	everyFault  = []fault{killed, restarted, paused, cutOff, unheard, isolated, left, noDatabase}
+	usualFaults = []fault{killed, paused, cutOff, unheard, noDatabase, killed, left}
+	fewFaults   = []fault{killed, unheard, cutOff, paused}
+)
+
+// TestNodesTakeOver has three Umbels share a history, and while events come does to the leader what can happen to one. Then every task
+// and every cell of the counts must be as in truth, on each node.
 func TestNodesTakeOver(t *testing.T) {
 	t.Parallel()
+	for name, faults := range map[string][]fault{"RabbitMQ": usualFaults, "Redis": fewFaults} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			endure(t, brokers[name](t), 5, faults)
+		})
+	}
+}
+
+// TestNodesTakeOverAgainAndAgain does what TestNodesTakeOver does with random schedules of faults, if it is to be thorough.
+func TestNodesTakeOverAgainAndAgain(t *testing.T) {
+	t.Parallel()
+	if !testenv.Thorough() {
+		t.Skip("left out unless tests are thorough")
+	}
+	for seed := range uint64(4) {
+		for name, broker := range brokers {
+			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {
+				random := rand.New(rand.NewPCG(seed, 0)) //nolint:gosec // has to be repeatable
+				faults := make([]fault, 20)
+				for i := range faults {
+					faults[i] = everyFault[random.IntN(len(everyFault))]
+				}
+				endure(t, broker(t), seed, faults)
+			})
+		}
+	}
+}
+
+// endure has three nodes hear simulated events, and each fault happen to who leads then.
+func endure(t *testing.T, broker string, seed uint64, faults []fault) {
+	t.Helper()
 	simulated, err := simulate.New(simulate.Options{
-		Seed: 5, Rate: 30, Start: time.Now().Add(-time.Hour), Length: 2 * time.Minute, Truth: true,
+		Seed: seed, Rate: 30, Start: time.Now().Add(-time.Hour), Length: 2 * time.Minute, Truth: true,
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	n := newNodes(t)
+	n := newNodes(t, broker)
 	for d, ok := simulated.Next(); ok; d, ok = simulated.Next() {
 		n.bodies = append(n.bodies, d.Body)
 	}
 	for _, name := range []string{"a", "b", "c"} {
 		n.start(name)
 	}
-	faults := []func(leader string){n.kill, n.pause, n.cut, n.kill, n.leave}
+	n.watchTakeOvers()
 	for i, fault := range faults {
 		part := n.bodies[i*len(n.bodies)/len(faults) : (i+1)*len(n.bodies)/len(faults)]
 		var publishing sync.WaitGroup
@@ -54,7 +97,9 @@ func TestNodesTakeOver(t *testing.T) {
 			}
 		})
 		<-time.After(300 * time.Millisecond)
-		fault(n.leader())
+		leader := n.leader()
+		t.Logf("%s, which leads: %s", leader, fault.name)
+		fault.do(n, leader)
 		publishing.Wait()
 	}
 	n.compare(simulated.Truth())
@@ -62,151 +107,72 @@ func TestNodesTakeOver(t *testing.T) {
 
 // kill kills the leader, and starts it again once another one leads.
 func (n *nodes) kill(leader string) {
+	n.t.Helper()
+	from := n.now()
 	n.nodes[leader].end(n.t, syscall.SIGKILL)
-	n.takenOver(leader)
+	n.takenOver(leader, from)
 	n.start(leader)
+}
+
+// restart kills the leader and starts it at once.
+func (n *nodes) restart(leader string) {
+	from := n.now()
+	n.nodes[leader].end(n.t, syscall.SIGKILL)
+	n.start(leader)
+	n.takenOver("", from)
 }
 
 // leave stops the leader in order.
 func (n *nodes) leave(leader string) {
+	from := n.now()
 	if status := n.nodes[leader].end(n.t, syscall.SIGTERM); status != 0 {
 		n.t.Errorf("stopped with status %d, want 0", status)
 	}
-	n.takenOver(leader)
+	n.takenOver(leader, from)
 	n.start(leader)
 }
 
 // pause stops the leader until another one leads, and for 8 s. It must not write when it goes on.
 func (n *nodes) pause(leader string) {
-	rest := time.After(8 * time.Second)
-	n.nodes[leader].signal(syscall.SIGSTOP)
-	n.takenOver(leader)
+	rest, from, d := time.After(8*time.Second), n.now(), n.nodes[leader]
+	before := d.count("another node leads, or may")
+	d.signal(syscall.SIGSTOP)
+	n.takenOver(leader, from)
 	<-rest
-	n.nodes[leader].signal(syscall.SIGCONT)
-	n.nodes[leader].await(n.t, "another node leads, or may")
+	d.signal(syscall.SIGCONT)
+	eventually(n.t, timeout, func() error {
+		if d.count("another node leads, or may") == before {
+			return fmt.Errorf("%s has not noticed that it no longer leads", leader)
+		}
+		return nil
+	})
 }
 
 // cut breaks the connections of the leader to the database, which it opens again.
 func (n *nodes) cut(leader string) {
-	testpostgres.Execute(n.t, n.url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '"+n.application(leader)+"'")
+	testpostgres.Execute(n.t, n.url, "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '"+application(leader)+"'")
 }
 
-// takenOver waits until another node than before leads.
-func (n *nodes) takenOver(before string) {
-	n.t.Helper()
-	begun := time.Now()
-	eventually(n.t, timeout, func() error {
-		if n.leader() == before {
-			return errors.New("nobody has taken over")
-		}
-		return nil
-	})
-	n.t.Logf("%s took over from %s after %v", n.leader(), before, time.Since(begun))
+// cutFromBroker has the leader hear nothing until another one leads.
+func (n *nodes) cutFromBroker(leader string) {
+	from := n.now()
+	n.toBroker[leader].cut()
+	n.takenOver(leader, from)
+	n.toBroker[leader].restore(n.t)
+	n.nodes[leader].connected(n.t)
 }
 
-// nodes are Umbels that share a history.
-type nodes struct {
-	t      *testing.T
-	broker string
-	url    string // of the history
-	db     *sql.DB
-	bus    bus
-	nodes  map[string]*dashboard
-	bodies [][]byte // of all events that were published
+// cutFromDatabase has the leader neither read nor write until another one leads.
+func (n *nodes) cutFromDatabase(leader string) {
+	from := n.now()
+	n.toDatabase[leader].cut()
+	n.takenOver(leader, from)
+	n.toDatabase[leader].restore(n.t)
 }
 
-func newNodes(t *testing.T) *nodes {
-	t.Helper()
-	n := &nodes{t: t, broker: testenv.VirtualHost(t), url: testpostgres.Schema(t), nodes: make(map[string]*dashboard)}
-	n.bus = newBus(t, n.broker)
-	var err error
-	if n.db, err = sql.Open("pgx", n.url); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = n.db.Close() })
-	return n
-}
-
-func (n *nodes) start(name string) {
-	n.t.Helper()
-	d := start(n.t, nil, "serve", "--broker-url", n.broker, "--history", n.url+"&application_name="+n.application(name), "--node", name, "--max-tasks", "1000",
-		"--keep-succeeded", "0", "--keep-failed", "0", "--keep-events", "0")
-	d.connected(n.t)
-	n.nodes[name] = d
-}
-
-// application is what the database calls a node.
-func (n *nodes) application(name string) string { return path.Base(n.broker) + "-" + name }
-
-// leader returns the name of the node that holds the lease.
-func (n *nodes) leader() string {
-	n.t.Helper()
-	var holder string
-	err := n.db.QueryRowContext(context.WithoutCancel(n.t.Context()), `SELECT holder FROM lease WHERE shard = 0`).Scan(&holder)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	for name, d := range n.nodes {
-		if strings.HasPrefix(holder, fmt.Sprintf("process %d on ", d.cmd.Process.Pid)) {
-			return name
-		}
-	}
-	n.t.Fatalf("%q is no node", holder)
-	return ""
-}
-
-// compare compares every node with the truth, once each has all.
-func (n *nodes) compare(truth []simulate.TaskTruth) {
-	n.t.Helper()
-	last := []byte(`{"type": "task-received", "uuid": "last", "hostname": "w1", "clock": 1, "timestamp": 1790000000}`)
-	n.bodies = append(n.bodies, last)
-	n.bus.publishAll(n.t, [][]byte{last})
-	for _, d := range n.nodes {
-		d.until(n.t, "last", func(task) error { return nil })
-	}
-	eventually(n.t, timeout, func() error { // until then, tasks that nodes have heard in different orders move in their lists
-		var lists [][]string
-		for _, d := range n.nodes {
-			var ids []string
-			for _, task := range d.tasks(n.t) {
-				ids = append(ids, task.ID)
-			}
-			lists = append(lists, ids)
-			if len(ids) != len(truth)+1 || !slices.Equal(ids, lists[0]) {
-				return fmt.Errorf("lists of %d and %d tasks, which differ, want %d", len(lists[0]), len(ids), len(truth)+1)
-			}
-		}
-		return nil
-	})
-	for name, d := range n.nodes {
-		compareWithTruth(n.t, d, truth)
-		if n.t.Failed() {
-			n.t.Fatalf("on node %s", name)
-		}
-	}
-	want := counted(n.t, n.bodies)
-	eventually(n.t, timeout, func() error {
-		var got history.Rollup
-		err := n.db.QueryRowContext(n.t.Context(), `SELECT coalesce(sum(received), 0), coalesce(sum(succeeded), 0), coalesce(sum(failed), 0),
-			coalesce(sum(retried), 0) FROM rollups WHERE span = 1`).Scan(&got.Received, &got.Succeeded, &got.Failed, &got.Retried)
-		if diff := cmp.Diff(want, got); err == nil && diff != "" {
-			err = errors.New("counts (-want +got):\n" + diff)
-		}
-		return err
-	})
-}
-
-// counted returns the counts of a monitor that has folded all events, once each.
-func counted(t *testing.T, bodies [][]byte) (sum history.Rollup) {
-	t.Helper()
-	c, decoder := state.New(state.Options{MaxTasks: 1_000_000}), celery.Decoder{}
-	var r rollup.Recorder
-	for _, body := range bodies {
-		decoder.Decode(body, time.Now().UnixMicro(), func(e *state.Event) { r.Add(e, c.Apply(e)) })
-	}
-	for _, cell := range r.Take() {
-		sum.Received, sum.Succeeded = sum.Received+cell.Received, sum.Succeeded+cell.Succeeded
-		sum.Failed, sum.Retried = sum.Failed+cell.Failed, sum.Retried+cell.Retried
-	}
-	return sum
+// restartDatabase kills PostgreSQL and starts it again.
+func (n *nodes) restartDatabase(string) {
+	n.server.Stop()
+	<-time.After(time.Second)
+	n.server.Start()
 }
