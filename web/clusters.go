@@ -247,17 +247,7 @@ func (h *Handler) summary(ctx context.Context, t *templates.Cluster) {
 	if p.commands == nil {
 		return
 	}
-	s := p.commands.Queues.Snapshot()
-	if s.At.IsZero() || s.Error != "" {
-		return
-	}
-	waiting := int64(0)
-	for i := range s.Queues {
-		if q := &s.Queues[i]; !q.Hidden && !q.Missing && q.Ready != nil {
-			waiting += *q.Ready
-		}
-	}
-	t.Backlog = &waiting
+	t.Backlog = p.commands.Queues.Snapshot().Backlog()
 }
 
 func (c *Clusters) serve(w http.ResponseWriter, r *http.Request) {

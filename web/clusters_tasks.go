@@ -50,19 +50,20 @@ func (c *Clusters) find(ctx context.Context, r *http.Request, q query.Tasks) (fo
 	if q.Sort != (lang.Sort{}) || q.From != nil {
 		return nil, nil, &query.Error{Param: "sort", Message: "and cursor are for one cluster: a search of all returns the newest tasks"}
 	}
-	for _, one := range of {
-		if one.Remote != nil && slices.ContainsFunc(q.Query.Clusters(), func(name string) bool { return strings.EqualFold(one.Name, name) }) {
-			problems = append(problems, fmt.Sprintf("Another Umbel watches %s: its tasks are searched there.", one.Name))
-		}
-	}
-	of = c.here(of)
 	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
 	defer cancel()
 	lists, failed := make([][]foundTask, len(of)), make([]string, len(of))
-	var g errgroup.Group
-	g.SetLimit(searchedAtOnce)
+	var here, elsewhere errgroup.Group // other Umbels, which may be slow, take no place from clusters that are watched here
+	here.SetLimit(searchedAtOnce)
 	for i, one := range of {
-		g.Go(func() error {
+		if one.Remote != nil {
+			elsewhere.Go(func() error {
+				lists[i], failed[i] = c.findAt(ctx, one, q)
+				return nil
+			})
+			continue
+		}
+		here.Go(func() error {
 			var err error
 			if lists[i], err = c.findIn(ctx, r, one, q); err != nil {
 				c.o.Logger.WarnContext(ctx, "cluster cannot be searched", "cluster", one.Name, "error", err)
@@ -71,10 +72,10 @@ func (c *Clusters) find(ctx context.Context, r *http.Request, q query.Tasks) (fo
 			return nil
 		})
 	}
-	_ = g.Wait()
+	_, _ = here.Wait(), elsewhere.Wait()
 	found = slices.Concat(lists...)
 	slices.SortStableFunc(found, func(a, b foundTask) int { return cmp.Compare(b.UpdatedAt, a.UpdatedAt) })
-	problems = append(problems, slices.DeleteFunc(failed, func(s string) bool { return s == "" })...)
+	problems = slices.DeleteFunc(failed, func(s string) bool { return s == "" })
 	return found[:min(len(found), cmp.Or(q.Limit, query.DefaultLimit))], problems, nil
 }
 

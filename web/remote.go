@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/umbelhq/umbel/internal/truncate"
@@ -36,6 +37,8 @@ type Remote struct {
 	mu   sync.Mutex
 	last templates.Cluster // as of its SeenAt
 	err  error             // of the newest attempt
+
+	searching atomic.Int32 // searches that wait for an answer
 }
 
 // CheckRemoteURL says in a sentence what is wrong with the URL of a Remote.
@@ -118,7 +121,7 @@ func (r *Remote) read(ctx context.Context) (c templates.Cluster, err error) {
 			c.Online += n
 		}
 	}
-	c.Flow.Level = flow.Level(status.Level)
+	c.Flow.Level, c.Failed, c.Backlog = flow.Level(status.Level), status.FailedShare, status.Backlog
 	if len(status.Reasons) > 0 {
 		c.Flow.Reasons = []flow.Reason{{Level: flow.Level(status.Reasons[0].Level), Text: remoteText(status.Reasons[0].Text)}}
 	}

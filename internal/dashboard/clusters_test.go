@@ -1,14 +1,10 @@
 package dashboard_test
 
 import (
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/cookiejar"
-	"net/http/httptest"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -17,144 +13,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/coder/websocket"
-
 	"github.com/umbelhq/umbel/internal/dashboard"
-	"github.com/umbelhq/umbel/internal/livetest"
 	"github.com/umbelhq/umbel/internal/testpostgres"
-	"github.com/umbelhq/umbel/monitor/broker"
-	"github.com/umbelhq/umbel/monitor/broker/inproc"
 	"github.com/umbelhq/umbel/monitor/history/postgres"
-	"github.com/umbelhq/umbel/web"
 	"github.com/umbelhq/umbel/web/auth"
 )
-
-// several are two clusters, served.
-type several struct {
-	*testing.T
-	url     string
-	brokers map[string]*inproc.Broker
-}
-
-// newSeveral serves the clusters shop and billing as o says.
-func newSeveral(t *testing.T, o dashboard.Options) *several {
-	t.Helper()
-	s := &several{T: t, brokers: map[string]*inproc.Broker{}}
-	var list []dashboard.Cluster
-	for _, name := range []string{"shop", "billing"} {
-		s.brokers[name] = inproc.New(inproc.Options{})
-		list = append(list, dashboard.Cluster{Name: name, Options: dashboard.Options{Broker: s.brokers[name]}})
-	}
-	u, err := dashboard.NewClusters(o, list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	server := httptest.NewServer(u)
-	s.url = server.URL + strings.TrimSuffix(o.Prefix, "/")
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- u.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("run: %v", err)
-		}
-		server.Close()
-		if err := u.Close(); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	s.until("ready", func() bool {
-		status, _ := s.send(http.MethodGet, "/readyz", "", "")
-		return status == http.StatusOK
-	})
-	return s
-}
-
-func (s *several) until(what string, is func() bool) {
-	s.Helper()
-	deadline := time.After(time.Minute)
-	tick := time.NewTicker(5 * time.Millisecond)
-	defer tick.Stop()
-	for !is() {
-		select {
-		case <-tick.C:
-		case <-deadline:
-			s.Fatalf("not %s after a minute", what)
-		}
-	}
-}
-
-// send sends a request as a user, or with a token, and returns status and body.
-func (s *several) send(method, path, as, body string) (int, string) {
-	s.Helper()
-	r, err := http.NewRequestWithContext(s.Context(), method, s.url+path, strings.NewReader(body))
-	if err != nil {
-		s.Fatal(err)
-	}
-	s.identify(r.Header, as)
-	r.Header.Set("Accept", "application/json, text/event-stream")
-	if r.Header.Set("Content-Type", "application/json"); strings.Contains(body, "=") {
-		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	}
-	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
-	res, err := client.Do(r)
-	if err != nil {
-		s.Fatal(err)
-	}
-	defer res.Body.Close() //nolint:errcheck // only read
-	text, err := io.ReadAll(res.Body)
-	if err != nil {
-		s.Fatal(err)
-	}
-	return res.StatusCode, string(text)
-}
-
-func (s *several) identify(h http.Header, as string) {
-	switch {
-	case strings.HasPrefix(as, "umbel_"):
-		h.Set("Authorization", "Bearer "+as)
-	case as != "":
-		r := http.Request{Header: h}
-		r.SetBasicAuth(as, "pw-"+as)
-	}
-}
-
-// socket opens one, and returns the status and what it shows first.
-func (s *several) socket(path, as string) (int, string) {
-	s.Helper()
-	h := http.Header{}
-	s.identify(h, as)
-	ctx, cancel := context.WithTimeout(s.Context(), time.Minute)
-	defer cancel()
-	conn, res, err := websocket.Dial(ctx, "ws"+strings.TrimPrefix(s.url, "http")+path, &websocket.DialOptions{HTTPHeader: h})
-	if err != nil {
-		if res == nil {
-			s.Fatal(err)
-		}
-		return res.StatusCode, ""
-	}
-	defer conn.CloseNow() //nolint:errcheck // it is done
-	conn.SetReadLimit(16 << 20)
-	var r livetest.Reader
-	for {
-		m, _, err := r.Read(ctx, conn)
-		if err != nil {
-			s.Fatal(err)
-		}
-		if m.Frame {
-			return res.StatusCode, fmt.Sprint(m)
-		}
-	}
-}
-
-// signedIn are users of whom ann is admin of both clusters, cas operator of shop, and bob viewer of billing.
-func signedIn() *auth.Options {
-	return &auth.Options{
-		Users: []string{"ann:pw-ann", "bob:pw-bob", "cas:pw-cas", "dan:pw-dan"},
-		Roles: auth.Roles{Admin: []string{"ann"}, Operator: []string{"shop:cas"}, Viewer: []string{"billing:bob"}, Default: auth.NoRole},
-	}
-}
 
 const ping = `{"jsonrpc":"2.0","id":1,"method":"ping"}`
 
@@ -289,33 +152,17 @@ func TestOneSessionIsForAllClusters(t *testing.T) {
 	}
 }
 
-// listed is what the API says of each cluster.
-func (s *several) listed() map[string]map[string]any {
-	s.Helper()
-	_, body := s.send(http.MethodGet, "/api/v1/clusters", "", "")
-	var list struct{ Items []map[string]any }
-	if err := json.Unmarshal([]byte(body), &list); err != nil {
-		s.Fatal(err)
-	}
-	all := map[string]map[string]any{}
-	for _, i := range list.Items {
-		name, _ := i["name"].(string)
-		all[name] = i
-	}
-	return all
-}
-
 func TestOutageOfABrokerTouchesNoOtherCluster(t *testing.T) {
 	t.Parallel()
 	s := newSeveral(t, dashboard.Options{})
 	s.until("connected", func() bool {
-		l := s.listed()
+		l := s.listed("")
 		return l["shop"]["connected"] == true && l["billing"]["connected"] == true
 	})
 	s.brokers["shop"].Refuse(errors.New("down"))
 	s.brokers["shop"].Fail(errors.New("down"))
-	s.until("lost", func() bool { return s.listed()["shop"]["connected"] == false })
-	if billing := s.listed()["billing"]; billing["connected"] != true || billing["available"] != true {
+	s.until("lost", func() bool { return s.listed("")["shop"]["connected"] == false })
+	if billing := s.listed("")["billing"]; billing["connected"] != true || billing["available"] != true {
 		t.Errorf("billing is %v", billing)
 	}
 }
@@ -331,7 +178,7 @@ func TestDamageOfAHistoryTouchesNoOtherCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSeveral(t, dashboard.Options{DataDir: dir})
-	if l := s.listed(); l["shop"]["available"] != false || l["shop"]["error"] == nil || l["billing"]["available"] != true {
+	if l := s.listed(""); l["shop"]["available"] != false || l["shop"]["error"] == nil || l["billing"]["available"] != true {
 		t.Errorf("clusters: %v, want shop to be unavailable", l)
 	}
 	for path, want := range map[string]int{"/clusters/shop/tasks": 503, "/clusters/billing/tasks": 200, "/": 200, "/metrics": 200, "/readyz": 200} {
@@ -343,7 +190,7 @@ func TestDamageOfAHistoryTouchesNoOtherCluster(t *testing.T) {
 	if err := os.Remove(shop); err != nil {
 		t.Fatal(err)
 	}
-	s.until("available", func() bool { return s.listed()["shop"]["available"] == true })
+	s.until("available", func() bool { return s.listed("")["shop"]["available"] == true })
 	if _, err := os.Stat(filepath.Join(shop, "history.db")); err != nil {
 		t.Errorf("shop has no history of its own: %v", err)
 	}
@@ -396,28 +243,11 @@ func TestSearchOfAllClusters(t *testing.T) {
 		return strings.Count(body, `"connected":true`) == 2
 	})
 	for i, name := range []string{"shop", "billing", "shop"} {
-		event := fmt.Sprintf(`{"type":"task-received","uuid":"%s-%d","name":"pay","hostname":"w@%s","pid":1,"clock":%d,"timestamp":%d,"utcoffset":0}`,
-			name, i, name, 10-i, 1_790_000_000+i)
-		if err := s.brokers[name].Publish(t.Context(), broker.Message{RoutingKey: "task.received", ContentType: "application/json", Body: []byte(event)}); err != nil {
-			t.Fatal(err)
-		}
+		s.receive(name, fmt.Sprintf("%s-%d", name, i), "pay", i)
 	}
 	ids := func(as, q string) string {
-		status, body := s.send(http.MethodGet, "/api/v1/tasks?q="+url.QueryEscape(q), as, "")
-		var list struct {
-			Items []struct{ ID, Cluster string }
-		}
-		if err := json.Unmarshal([]byte(body), &list); err != nil || status != http.StatusOK {
-			return fmt.Sprintf("%d %s", status, body)
-		}
-		var all []string
-		for _, i := range list.Items {
-			if !strings.HasPrefix(i.ID, i.Cluster+"-") {
-				t.Errorf("%s is said to be of %s", i.ID, i.Cluster)
-			}
-			all = append(all, i.ID)
-		}
-		return strings.Join(all, " ")
+		found, _ := s.found(as, q)
+		return found
 	}
 	s.until("received", func() bool { return ids("ann", "") == "shop-2 billing-1 shop-0" })
 	for q, want := range map[string]string{
@@ -451,66 +281,6 @@ func TestSearchOfAllClusters(t *testing.T) {
 	for _, path := range []string{"/api/v1/suggest?q=cluster:", "/clusters/billing/api/v1/suggest?q=cluster:", "/tasks", "/api/v1/tasks"} {
 		if _, body := s.send(http.MethodGet, path, "bob", ""); strings.Contains(body, "shop-") || strings.Contains(body, `"shop"`) {
 			t.Errorf("%s tells bob of shop: %s", path, body)
-		}
-	}
-}
-
-func TestClustersOfOtherUmbels(t *testing.T) {
-	t.Parallel()
-	far := newSeveral(t, dashboard.Options{SignIn: signedIn()})
-	_, page := far.send(http.MethodPost, "/tokens", "ann", "name=t&role=viewer&days=1")
-	token := regexp.MustCompile(`umbel_[a-z2-7]{30,}`).FindString(page)
-	answer := func(kind, body string) string {
-		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			w.Header().Set("Content-Type", kind)
-			_, _ = io.WriteString(w, body)
-		}))
-		t.Cleanup(server.Close)
-		return server.URL
-	}
-	encrypted := httptest.NewTLSServer(http.NotFoundHandler())
-	t.Cleanup(encrypted.Close)
-	s := newSeveral(t, dashboard.Options{SignIn: signedIn(), Remotes: []*web.Remote{
-		{Name: "far", URL: far.url + "/clusters/shop", Token: token},
-		{Name: "denied", URL: far.url + "/clusters/shop", Token: "umbel_wrong"},
-		{Name: "away", URL: "http://127.0.0.1:1"},
-		{Name: "nonsense", URL: answer("application/json", `{"level":"<b>"}`)},
-		{Name: "page", URL: answer("text/html", "<html>")},
-		{Name: "certificate", URL: encrypted.URL},
-	}})
-	listed := func() map[string]map[string]any {
-		_, body := s.send(http.MethodGet, "/api/v1/clusters", "ann", "")
-		var list struct{ Items []map[string]any }
-		if err := json.Unmarshal([]byte(body), &list); err != nil {
-			t.Fatal(err)
-		}
-		all := map[string]map[string]any{}
-		for _, i := range list.Items {
-			name, _ := i["name"].(string)
-			all[name] = i
-		}
-		return all
-	}
-	s.until("read", func() bool { return listed()["far"]["available"] == true && listed()["far"]["connected"] == true })
-	if c := listed()["far"]; c["remote"] != true || c["seen_at"] == nil || c["path"] != far.url+"/clusters/shop/" {
-		t.Errorf("far is %v", c)
-	}
-	for name, want := range map[string]string{
-		"denied": "401", "away": "no response from Umbel", "nonsense": "not those of Umbel", "page": "there is no JSON API of Umbel", "certificate": "certificate",
-	} {
-		s.until(name, func() bool { why, _ := listed()[name]["error"].(string); return strings.Contains(why, want) })
-	}
-	for _, name := range []string{"shop", "billing"} {
-		if listed()[name]["available"] != true || listed()[name]["remote"] != false {
-			t.Errorf("%s is %v", name, listed()[name])
-		}
-	}
-	if status, page := s.send(http.MethodGet, "/clusters/far/tasks", "ann", ""); status != http.StatusNotFound || !strings.Contains(page, far.url+"/clusters/shop/") {
-		t.Errorf("a page of far: %d", status)
-	}
-	for path, as := range map[string]string{"/": "bob", "/api/v1/clusters": "bob", "/clusters/far/": "bob"} {
-		if _, body := s.send(http.MethodGet, path, as, ""); strings.Contains(body, far.url) {
-			t.Errorf("%s tells %s of far", path, as)
 		}
 	}
 }

@@ -150,6 +150,20 @@ type Snapshot struct {
 	Warnings []string
 }
 
+// Backlog counts the messages that wait for a worker, nil if that is not known.
+func (s Snapshot) Backlog() *int64 {
+	if s.At.IsZero() || s.Error != "" {
+		return nil
+	}
+	waiting := int64(0)
+	for i := range s.Queues {
+		if q := &s.Queues[i]; !q.Hidden && !q.Missing && q.Ready != nil {
+			waiting += *q.Ready
+		}
+	}
+	return &waiting
+}
+
 // Queue is what is known of one queue. Nil is unknown.
 type Queue struct {
 	broker.Queue

@@ -48,21 +48,71 @@ func (q Query) Clusters() (names []string) {
 	return names
 }
 
-// In returns what the query asks of one of several clusters: without its terms on Cluster, which hold there or do not.
+// In returns what the query asks of one of several clusters: without its terms on Cluster, which hold there or do not. One that
+// matches no task there is id:"" alone.
 func (q Query) In(cluster string) Query {
 	if !q.Mentions(Cluster) {
 		return q
 	}
-	return New(replace(q.Expr(), func(t Term) Expr {
+	e := in(q.Expr(), cluster)
+	if never(e) {
+		return New(Equal(ID, ""))
+	}
+	return New(e)
+}
+
+// never reports whether e is what in returns for an expression that matches nothing, and always for one that matches everything.
+func never(e Expr) bool {
+	some, ok := e.(Or)
+	return ok && len(some) == 0
+}
+
+func always(e Expr) bool {
+	all, ok := e.(And)
+	return ok && len(all) == 0
+}
+
+// in returns e as one of several clusters reads it.
+func in(e Expr, cluster string) Expr {
+	switch e := e.(type) {
+	case And:
+		all := And{}
+		for _, x := range e {
+			if x = in(x, cluster); never(x) {
+				return Or{}
+			}
+			all = append(all, x)
+		}
+		return simplify(all)
+	case Or:
+		some := Or{}
+		for _, x := range e {
+			if x = in(x, cluster); always(x) {
+				return And{}
+			} else if !never(x) {
+				some = append(some, x)
+			}
+		}
+		return some
+	case Not:
+		switch x := in(e.X, cluster); {
+		case never(x):
+			return And{}
+		case always(x):
+			return Or{}
+		default:
+			return Not{x}
+		}
+	case Term:
 		switch {
-		case t.Field != Cluster:
-			return t
-		case slices.ContainsFunc(t.Values, func(v Value) bool { return strings.EqualFold(v.Text, cluster) }):
+		case e.Field != Cluster:
+		case slices.ContainsFunc(e.Values, func(v Value) bool { return strings.EqualFold(v.Text, cluster) }):
 			return And{}
 		default:
-			return Equal(ID, "") // matches no task
+			return Or{}
 		}
-	}))
+	}
+	return e
 }
 
 // Within is In for a query to that cluster alone. The error is an *OtherClusterError if it names another.

@@ -12,6 +12,9 @@ type Status struct {
 	Level    string         `json:"level" enum:"flowing,degraded,stuck,unknown" doc:"That of the gravest reason; unknown if one is."`
 	Sentence string         `json:"sentence"`
 	Reasons  []StatusReason `json:"reasons" nullable:"false" doc:"The gravest first; at least one."`
+
+	FailedShare *float64 `json:"failed_share" minimum:"0" maximum:"1" doc:"Share of the tasks that ended in the last ten minutes; null if none did."`
+	Backlog     *int64   `json:"backlog" minimum:"0" doc:"Messages in queues that wait for a worker; null if it is not known."`
 }
 
 // StatusReason is one finding.
@@ -24,8 +27,12 @@ type StatusReason struct {
 
 func (a *api) status(ctx context.Context, _ *struct{}) (*response[Status], error) {
 	v := a.flow.Verdict(ctx)
+	var backlog *int64
+	if w := a.queueWatcher(); w != nil {
+		backlog = w.Snapshot().Backlog()
+	}
 	return &response[Status]{Body: Status{
-		Level: string(v.Level), Sentence: v.Sentence(),
+		Level: string(v.Level), Sentence: v.Sentence(), FailedShare: v.Recent.Share(), Backlog: backlog,
 		Reasons: mapSlice(v.Reasons, func(r flow.Reason) StatusReason {
 			return StatusReason{Kind: string(r.Kind), Level: string(r.Level), Text: r.Text, Page: r.Path}
 		}),

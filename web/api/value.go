@@ -1,8 +1,10 @@
 package api
 
 import (
+	"encoding/json"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -21,6 +23,19 @@ func (t Time) MarshalJSON() ([]byte, error) {
 		return []byte("null"), nil
 	}
 	return at.AppendFormat(nil, `"`+timeLayout+`"`), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (t *Time) UnmarshalJSON(b []byte) error {
+	var at *time.Time
+	if err := json.Unmarshal(b, &at); err != nil {
+		return err
+	}
+	*t = 0
+	if at != nil {
+		*t = Time(at.UnixMicro())
+	}
+	return nil
 }
 
 // Schema describes the JSON form.
@@ -51,6 +66,13 @@ func (i Int) MarshalJSON() ([]byte, error) {
 		return b, nil
 	}
 	return append(append([]byte{'"'}, b...), '"'), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes.
+func (i *Int) UnmarshalJSON(b []byte) error {
+	n, err := strconv.ParseInt(strings.Trim(string(b), `"`), 10, 64)
+	*i = Int(n)
+	return err
 }
 
 // Schema describes the JSON form.
