@@ -45,3 +45,27 @@ func TestHistoryIsCopiedToADatabase(t *testing.T) {
 		t.Errorf("tasks of the copy: %q, %s; want %q", copied, complaint, kept)
 	}
 }
+
+func TestADatabaseIsRedacted(t *testing.T) {
+	t.Parallel()
+	url := testpostgres.Schema(t)
+	d := start(t, nil, "demo", "--history", url)
+	eventually(t, timeout, func() error {
+		if _, body := d.fetch(t, "api/v1/tasks?q=state:success"); !strings.Contains(string(body), `"id":`) {
+			return fmt.Errorf("%s, want a task", body)
+		}
+		return nil
+	})
+	rewrite := []string{"redact", "--history", url, "--redact", "task * args", "--rewrite", "--yes"}
+	if status, _, complaint := once(t, nil, nil, rewrite...); status != 1 || !strings.Contains(complaint, "Stop the server first") {
+		t.Errorf("redact while a server runs: status %d, %q", status, complaint)
+	}
+	d.end(t, syscall.SIGTERM)
+	status, out, complaint := once(t, nil, nil, rewrite...)
+	if status != 0 || !strings.Contains(out, "\nredacted\n") {
+		t.Errorf("redact: status %d, %q, %q", status, out, complaint)
+	}
+	if status, _, complaint := once(t, nil, nil, "repair", "--history", url); status != 2 || strings.Count(complaint, "\n") != 1 {
+		t.Errorf("repair: status %d, %q, want a line", status, complaint)
+	}
+}

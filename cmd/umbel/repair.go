@@ -19,11 +19,18 @@ import (
 
 // repairCmd takes over what can be read of damaged histories, while no server runs.
 type repairCmd struct {
-	dirFlag
+	historyFlags
 }
 
 // Run repairs one file, or all that were set aside.
 func (c *repairCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
+	url, err := c.url()
+	if err != nil {
+		return err
+	}
+	if url != "" {
+		return usageError{errors.New("repair is for files: restore a damaged PostgreSQL from a backup, with its own tools")}
+	}
 	dir, err := c.onDisk()
 	if err != nil {
 		return err

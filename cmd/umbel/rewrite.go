@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"log/slog"
 	"strings"
 	"time"
@@ -18,7 +17,7 @@ import (
 
 // redactCmd redacts what was stored before a rule existed.
 type redactCmd struct {
-	dirFlag
+	memberFlags
 	redactFlags
 	Rewrite bool `help:"Redact the history. It asks before it does."`
 	Yes     bool `help:"Do not ask."`
@@ -26,7 +25,7 @@ type redactCmd struct {
 
 // Run counts what the rules match in the history, and redacts it if that is confirmed.
 func (c *redactCmd) Run(ctx context.Context, s streams, log *slog.Logger) error {
-	dir, err := c.onDisk()
+	p, err := c.place()
 	if err != nil {
 		return err
 	}
@@ -38,7 +37,7 @@ func (c *redactCmd) Run(ctx context.Context, s streams, log *slog.Logger) error 
 	if err != nil {
 		return err
 	}
-	plan, err := c.plan(ctx, s, dir, edit, log)
+	plan, err := c.plan(ctx, s, p, edit, log)
 	if err != nil || !c.Rewrite {
 		return err
 	}
@@ -47,45 +46,46 @@ func (c *redactCmd) Run(ctx context.Context, s streams, log *slog.Logger) error 
 			return err
 		}
 	}
-	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, Logger: log})
+	db, err := p.open(ctx, history.RetentionRules{}, false, log)
 	if errors.Is(err, history.ErrLocked) {
 		return fmt.Errorf("%w. Stop the server first", err)
 	}
 	if err != nil {
 		return err
 	}
-	return errors.Join(c.rewrite(ctx, s, dir, db, edit), db.Close())
+	return errors.Join(c.rewrite(ctx, s, p, db, edit), db.Close())
 }
 
 // plan prints what would change.
-func (c *redactCmd) plan(ctx context.Context, s streams, dir string, edit sqlite.Edit, log *slog.Logger) (sqlite.Edited, error) {
-	db, err := sqlite.Open(ctx, sqlite.Options{Dir: dir, ReadOnly: true, Logger: log})
-	if errors.Is(err, fs.ErrNotExist) {
-		return sqlite.Edited{}, fmt.Errorf("there is no history in %s: set --data-dir", dir)
-	}
-	if err != nil {
-		return sqlite.Edited{}, err
-	}
-	plan, err := db.PlanEdit(ctx, edit, each(time.Second, s.err, "examined"))
-	if err == nil {
-		err = writeEdited(s.out, "to redact", plan)
-	}
-	return plan, errors.Join(err, db.Close())
+func (c *redactCmd) plan(ctx context.Context, s streams, p place, edit history.Edit, log *slog.Logger) (plan history.Edited, err error) {
+	err = p.read(ctx, history.RetentionRules{}, log, func(db history.Store) (err error) {
+		if plan, err = editor(db).PlanEdit(ctx, edit, each(time.Second, s.err, "examined")); err != nil {
+			return err
+		}
+		return writeEdited(s.out, "to redact", plan)
+	})
+	return plan, err
 }
 
+// editor returns a history as both engines edit it.
+func editor(db history.Store) history.Editor { return db.(history.Editor) } //nolint:forcetypeassert // both do
+
 // rewrite redacts the history, and tells of files that it does not reach.
-func (c *redactCmd) rewrite(ctx context.Context, s streams, dir string, db *sqlite.DB, edit sqlite.Edit) error {
+func (c *redactCmd) rewrite(ctx context.Context, s streams, p place, db history.Store, edit history.Edit) error {
 	by := history.AuditRecord{
 		At: time.Now(), Kind: history.AuditRule, Outcome: history.AuditAccepted, Actor: "command line", Action: "redact history",
 	}
-	done, err := db.Edit(ctx, edit, by, each(time.Second, s.err, "redacted"))
+	done, err := editor(db).Edit(ctx, edit, by, each(time.Second, s.err, "redacted"))
 	if err != nil {
 		return fmt.Errorf("%w. What was redacted stays so: start the command again to go on", err)
 	}
 	if err := writeEdited(s.out, "redacted", done); err != nil {
 		return err
 	}
-	damaged, err := sqlite.DamagedFiles(dir)
+	if p.dir == "" {
+		return nil
+	}
+	damaged, err := sqlite.DamagedFiles(p.dir)
 	if err == nil && len(damaged) > 0 {
 		_, err = fmt.Fprintf(s.out, "not redacted, remove them: %s\n", strings.Join(damaged, ", "))
 	}
@@ -93,7 +93,7 @@ func (c *redactCmd) rewrite(ctx context.Context, s streams, dir string, db *sqli
 }
 
 // ask returns an error unless the user confirms.
-func ask(s streams, plan sqlite.Edited) error {
+func ask(s streams, plan history.Edited) error {
 	_, err := fmt.Fprintf(s.err, "Redact %d rows for good? There is no way back. Type yes: ", plan.Changed())
 	if err != nil {
 		return err
@@ -109,9 +109,9 @@ func ask(s streams, plan sqlite.Edited) error {
 }
 
 // each returns a function that writes how far a run is, at most once in a pause.
-func each(pause time.Duration, w io.Writer, verb string) func(sqlite.Edited) {
+func each(pause time.Duration, w io.Writer, verb string) func(history.Edited) {
 	reported := time.Now()
-	return func(e sqlite.Edited) {
+	return func(e history.Edited) {
 		if time.Since(reported) > pause {
 			reported = time.Now()
 			_, _ = fmt.Fprintf(w, "%s %d of %d rows\n", verb, min(e.Examined, e.Rows), e.Rows)
@@ -120,7 +120,7 @@ func each(pause time.Duration, w io.Writer, verb string) func(sqlite.Edited) {
 }
 
 // writeEdited prints how much of what there is.
-func writeEdited(w io.Writer, verb string, e sqlite.Edited) error {
+func writeEdited(w io.Writer, verb string, e history.Edited) error {
 	_, err := fmt.Fprintf(w, "%s\n  tasks           %d\n  journal         %d entries\n  workers         %d\n  snapshots       %d\n"+
 		"  commands        %d\n  failure groups  %d\n  saved views     %d\n  marks           %d\n  alerts          %d\n  audit log       %d records\n",
 		verb, e.Tasks, e.Journal, e.Workers, e.Snapshots, e.Commands, e.Failures, e.Views, e.Marks, e.Alerts, e.Audit)

@@ -12,7 +12,6 @@ import (
 	"github.com/umbelhq/umbel/monitor/alert"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/history/sqlite"
 	"github.com/umbelhq/umbel/monitor/redact"
 	"github.com/umbelhq/umbel/state/query"
 )
@@ -45,13 +44,13 @@ func (d *Dashboard) auditRules(ctx context.Context, r *redact.Redactor) error {
 }
 
 // Edit returns the edit of a history that redacts by rules.
-func Edit(rules redact.Options) (sqlite.Edit, error) {
+func Edit(rules redact.Options) (history.Edit, error) {
 	x, err := redact.New(rules)
 	if err != nil {
-		return sqlite.Edit{}, err
+		return history.Edit{}, err
 	}
 	var records alert.Decoder
-	return sqlite.Edit{
+	return history.Edit{
 		ID: describeRules(x), Event: x.Event, Text: x.Text,
 		Message: func(kind string) bool { return kind == command.KindNotification },
 		Query:   func(text string) string { return redactedQuery(x, text) },

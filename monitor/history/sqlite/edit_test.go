@@ -22,9 +22,9 @@ import (
 const secret = "hunterzwei"
 
 // withoutSecret replaces the secret in all that is stored.
-func withoutSecret() sqlite.Edit {
+func withoutSecret() history.Edit {
 	text := func(s string) string { return strings.ReplaceAll(s, secret, "********") }
-	return sqlite.Edit{
+	return history.Edit{
 		ID: "test", Text: text, Query: text,
 		Event: func(e *state.Event, _ string) {
 			for _, s := range []*string{&e.Args, &e.Kwargs, &e.Result, &e.Exception, &e.Traceback} {
@@ -146,24 +146,24 @@ func TestEditLeavesNothing(t *testing.T) {
 		t.Fatal("nothing was written")
 	}
 	d := open(t, dir)
-	plan, err := d.PlanEdit(t.Context(), withoutSecret(), func(sqlite.Edited) {})
+	plan, err := d.PlanEdit(t.Context(), withoutSecret(), func(history.Edited) {})
 	if err != nil {
 		t.Fatal(err)
 	}
 	plan.Examined = 0
-	want := sqlite.Edited{Tasks: 429, Journal: 1, Workers: 1, Snapshots: 1, Commands: 1, Failures: 1, Audit: 1, Rows: plan.Rows}
+	want := history.Edited{Tasks: 429, Journal: 1, Workers: 1, Snapshots: 1, Commands: 1, Failures: 1, Audit: 1, Rows: plan.Rows}
 	if !reflect.DeepEqual(plan, want) {
 		t.Errorf("PlanEdit = %+v, want %+v", plan, want)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	by := history.AuditRecord{At: time.Now(), Action: "redact"}
-	first, err := d.Edit(ctx, withoutSecret(), by, func(sqlite.Edited) { cancel() })
+	first, err := d.Edit(ctx, withoutSecret(), by, func(history.Edited) { cancel() })
 	if !errors.Is(err, context.Canceled) || first.Tasks == 0 || first.Tasks >= 429 {
 		t.Fatalf("Edit = %+v, %v, want a part and that it was canceled", first, err)
 	}
 	closed(t, d)
 	d = open(t, dir)
-	second, err := d.Edit(t.Context(), withoutSecret(), by, func(sqlite.Edited) {})
+	second, err := d.Edit(t.Context(), withoutSecret(), by, func(history.Edited) {})
 	if err != nil || first.Tasks+second.Tasks != 429 || first.Examined+second.Examined <= 700-200 || second.Examined > plan.Rows-first.Examined+1 {
 		t.Errorf("Edit = %+v, %v after %+v, want the rest", second, err, first)
 	}
@@ -186,7 +186,7 @@ func TestEditLeavesNothing(t *testing.T) {
 	if err != nil || found.N != 429 {
 		t.Errorf("%d tasks have redacted arguments, %v, want 429", found.N, err)
 	}
-	if again, err := d.PlanEdit(t.Context(), withoutSecret(), func(sqlite.Edited) {}); err != nil || again.Changed() != 0 {
+	if again, err := d.PlanEdit(t.Context(), withoutSecret(), func(history.Edited) {}); err != nil || again.Changed() != 0 {
 		t.Errorf("PlanEdit = %+v, %v, want nothing", again, err)
 	}
 	if files := holding(t, dir); files != nil { // the log is empty already
@@ -235,7 +235,7 @@ func TestEditReachesWhatPeopleWrote(t *testing.T) {
 		t.Fatal(err)
 	}
 	by := history.AuditRecord{At: now, Action: "redact"}
-	edited, err := d.Edit(t.Context(), withoutSecret(), by, func(sqlite.Edited) {})
+	edited, err := d.Edit(t.Context(), withoutSecret(), by, func(history.Edited) {})
 	if err != nil || edited.Views != 1 || edited.Marks != 1 || edited.Alerts != 3 || edited.Commands != 3 || edited.Waiting != 2 || !slices.Equal(edited.WaitingIDs, ids[:]) {
 		t.Errorf("Edit = %+v, %v, want a view, a mark, 3 of alerts, 3 commands, and %v that keep their payload", edited, err, ids)
 	}
@@ -249,7 +249,7 @@ func TestEditReachesWhatPeopleWrote(t *testing.T) {
 	if _, err := d.Discard(t.Context(), ids[:], now, history.AuditRecord{At: now, Action: "discard"}); err != nil {
 		t.Fatal(err)
 	}
-	if edited, err = d.Edit(t.Context(), withoutSecret(), by, func(sqlite.Edited) {}); err != nil || edited.Waiting != 0 || edited.Commands != 2 {
+	if edited, err = d.Edit(t.Context(), withoutSecret(), by, func(history.Edited) {}); err != nil || edited.Waiting != 0 || edited.Commands != 2 {
 		t.Errorf("Edit = %+v, %v, want the two commands", edited, err)
 	}
 	closed(t, d)

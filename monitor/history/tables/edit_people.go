@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"bytes"
@@ -7,7 +7,7 @@ import (
 )
 
 // view edits a saved view. Its query then finds what was redacted, too: the same mark stands in tasks.
-func (x *editor) view(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) view(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var id int64
 	var name, query string
 	if err := rows.Scan(&id, &name, &query); err != nil {
@@ -18,12 +18,12 @@ func (x *editor) view(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return id, nil, nil
 	}
 	x.done.Views++
-	return id, func(t *tx) error {
-		return t.exec(`UPDATE views SET name = ?, query = ? WHERE view = ?`, newName, newQuery, id)
+	return id, func(t Tx) error {
+		return t.Exec(`UPDATE views SET name = ?, query = ? WHERE view = ?`, newName, newQuery, id)
 	}, nil
 }
 
-func (x *editor) mark(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) mark(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var id int64
 	var texts, edited [4]string
 	if err := rows.Scan(&id, &texts[0], &texts[1], &texts[2], &texts[3]); err != nil {
@@ -36,12 +36,12 @@ func (x *editor) mark(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return id, nil, nil
 	}
 	x.done.Marks++
-	return id, func(t *tx) error {
-		return t.exec(`UPDATE marks SET text = ?, link = ?, service = ?, version = ? WHERE mark = ?`, edited[0], edited[1], edited[2], edited[3], id)
+	return id, func(t Tx) error {
+		return t.Exec(`UPDATE marks SET text = ?, link = ?, service = ?, version = ? WHERE mark = ?`, edited[0], edited[1], edited[2], edited[3], id)
 	}, nil
 }
 
-func (x *editor) alertRule(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) alertRule(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var id int64
 	var name string
 	var definition []byte
@@ -56,12 +56,12 @@ func (x *editor) alertRule(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return id, nil, nil
 	}
 	x.done.Alerts++
-	return id, func(t *tx) error {
-		return t.exec(`UPDATE alert_rules SET name = ?, definition = ? WHERE rule = ?`, name, edited, id)
+	return id, func(t Tx) error {
+		return t.Exec(`UPDATE alert_rules SET name = ?, definition = ? WHERE rule = ?`, name, edited, id)
 	}, nil
 }
 
-func (x *editor) alertFiring(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) alertFiring(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var id int64
 	var name string
 	var evidence []byte
@@ -76,12 +76,12 @@ func (x *editor) alertFiring(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return id, nil, nil
 	}
 	x.done.Alerts++
-	return id, func(t *tx) error {
-		return t.exec(`UPDATE alert_firings SET name = ?, evidence = ? WHERE firing = ?`, name, edited, id)
+	return id, func(t Tx) error {
+		return t.Exec(`UPDATE alert_firings SET name = ?, evidence = ? WHERE firing = ?`, name, edited, id)
 	}, nil
 }
 
-func (x *editor) alertRecord(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) alertRecord(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var at int64
 	var record []byte
 	if err := rows.Scan(&at, &record); err != nil {
@@ -95,7 +95,7 @@ func (x *editor) alertRecord(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return at, nil, nil
 	}
 	x.done.Alerts++
-	return at, func(t *tx) error { return t.exec(`UPDATE alert_records SET record = ? WHERE at = ?`, edited, at) }, nil
+	return at, func(t Tx) error { return t.Exec(`UPDATE alert_records SET record = ? WHERE at = ?`, edited, at) }, nil
 }
 
 // object edits the texts in a JSON object, and reports whether one has changed.

@@ -1,4 +1,4 @@
-package sqlite
+package tables
 
 import (
 	"context"
@@ -6,21 +6,20 @@ import (
 	"encoding/json"
 
 	"github.com/umbelhq/umbel/monitor/history"
-	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/state"
 )
 
 // unreadable is the error of a row that cannot be read and stays as it is.
 type unreadable struct{ error }
 
-func (x *editor) task(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) task(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var task int64
 	var key any
 	var body []byte
 	if err := rows.Scan(&task, &key, &body); err != nil {
 		return nil, nil, err
 	}
-	id := idText(key)
+	id := x.steps.ID(key)
 	before, err := x.reader.Task(id, body)
 	if err != nil {
 		return task, nil, unreadable{err}
@@ -41,37 +40,11 @@ func (x *editor) task(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return task, nil, err
 	}
 	x.done.Tasks++
-	return task, func(t *tx) error { return t.edit(key, &after, edited) }, nil
+	x.tasks = append(x.tasks, EditedTask{key, after, edited})
+	return task, nil, nil
 }
 
-// edit writes a task whose texts have changed.
-func (t *tx) edit(id any, v *state.Task, events []byte) error {
-	old, err := t.stored(id)
-	if err != nil {
-		return err
-	}
-	call, err := t.callOf(v, nil)
-	if err != nil {
-		return err
-	}
-	p, err := t.prepare(call, &old.callRow)
-	if err != nil {
-		return err
-	}
-	failure, err := t.failure(v)
-	if err != nil {
-		return err
-	}
-	if err := t.exec(`UPDATE tasks SET failure = ?, call = ?, dup = ? WHERE task = ?`, failure, p.call, p.dup, old.task); err != nil {
-		return err
-	}
-	if err := t.regroup(&p, &old.callRow); err != nil {
-		return err
-	}
-	return t.exec(`UPDATE events SET body = ? WHERE task = ?`, events, old.task)
-}
-
-func (x *editor) journal(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) journal(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var entry int64
 	var body []byte
 	if err := rows.Scan(&entry, &body); err != nil {
@@ -85,10 +58,10 @@ func (x *editor) journal(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return entry, nil, nil
 	}
 	x.done.Journal++
-	return entry, func(t *tx) error { return t.exec(`UPDATE journal SET body = ? WHERE entry = ?`, edited, entry) }, nil
+	return entry, func(t Tx) error { return t.Exec(`UPDATE journal SET body = ? WHERE entry = ?`, edited, entry) }, nil
 }
 
-func (x *editor) worker(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) worker(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var name, body string
 	if err := rows.Scan(&name, &body); err != nil {
 		return nil, nil, err
@@ -101,18 +74,18 @@ func (x *editor) worker(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return name, nil, nil
 	}
 	x.done.Workers++
-	return name, func(t *tx) error {
-		return t.exec(`UPDATE workers SET body = ? WHERE name = ?`, string(edited), name)
+	return name, func(t Tx) error {
+		return t.Exec(`UPDATE workers SET body = ? WHERE name = ?`, string(edited), name)
 	}, nil
 }
 
-func (x *editor) snapshot(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) snapshot(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var at int64
 	var body []byte
 	if err := rows.Scan(&at, &body); err != nil {
 		return nil, nil, err
 	}
-	s, err := tables.DecodeSnapshot(body)
+	s, err := DecodeSnapshot(body)
 	if err != nil {
 		return at, nil, unreadable{err}
 	}
@@ -129,14 +102,14 @@ func (x *editor) snapshot(rows *sql.Rows) (any, func(t *tx) error, error) {
 	if !any {
 		return at, nil, nil
 	}
-	if body, err = tables.EncodeSnapshot(s); err != nil {
+	if body, err = EncodeSnapshot(s); err != nil {
 		return at, nil, err
 	}
 	x.done.Snapshots++
-	return at, func(t *tx) error { return t.exec(`UPDATE snapshots SET body = ? WHERE at = ?`, body, at) }, nil
+	return at, func(t Tx) error { return t.Exec(`UPDATE snapshots SET body = ? WHERE at = ?`, body, at) }, nil
 }
 
-func (x *editor) command(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) command(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var id int64
 	var kind, target, summary, failed, answers, status string
 	var payload []byte
@@ -150,7 +123,7 @@ func (x *editor) command(rows *sql.Rows) (any, func(t *tx) error, error) {
 		}
 		edited = payload
 	}
-	replies, err := tables.EditReplies(answers, x.Text)
+	replies, err := EditReplies(answers, x.Text)
 	if err != nil {
 		return id, nil, unreadable{err}
 	}
@@ -159,10 +132,10 @@ func (x *editor) command(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return id, nil, nil
 	}
 	x.done.Commands++
-	return id, func(t *tx) error {
-		err := t.exec(`UPDATE outbox SET payload = ?, target = ?, summary = ?, error = ?, answers = ? WHERE command = ?`, edited, newTarget, newSummary, newFailed, replies, id)
+	return id, func(t Tx) error {
+		err := t.Exec(`UPDATE outbox SET payload = ?, target = ?, summary = ?, error = ?, answers = ? WHERE command = ?`, edited, newTarget, newSummary, newFailed, replies, id)
 		if err == nil && newFailed != failed {
-			err = t.exec(`UPDATE dead_letters SET reason = ? WHERE command = ? AND reason = ?`, newFailed, id, failed)
+			err = t.Exec(`UPDATE dead_letters SET reason = ? WHERE command = ? AND reason = ?`, newFailed, id, failed)
 		}
 		return err
 	}, nil
@@ -177,7 +150,7 @@ func (x *editor) waits(id int64) {
 }
 
 // failure edits a group of failures that still has tasks, and removes it else: its tasks are in others now.
-func (x *editor) failure(rows *sql.Rows) (any, func(t *tx) error, error) {
+func (x *editor) failure(rows *sql.Rows) (any, func(t Tx) error, error) {
 	var id int64
 	var texts, edited [4]string
 	if err := rows.Scan(&id, &texts[0], &texts[1], &texts[2], &texts[3]); err != nil {
@@ -190,31 +163,27 @@ func (x *editor) failure(rows *sql.Rows) (any, func(t *tx) error, error) {
 		return id, nil, nil
 	}
 	x.done.Failures++
-	return id, func(t *tx) error {
-		if err := t.exec(`DELETE FROM failures WHERE failure = ?1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE failure = ?1)`, id); err != nil {
+	return id, func(t Tx) error {
+		if err := t.Exec(`DELETE FROM failures WHERE failure = ?1 AND NOT EXISTS (SELECT 1 FROM tasks WHERE failure = ?1)`, id); err != nil {
 			return err
 		}
-		return t.exec(`UPDATE failures SET type = ?, message = ?, place = ?, note = ? WHERE failure = ?`, edited[0], edited[1], edited[2], edited[3], id)
+		return t.Exec(`UPDATE failures SET type = ?, message = ?, place = ?, note = ? WHERE failure = ?`, edited[0], edited[1], edited[2], edited[3], id)
 	}, nil
 }
 
 // auditLog edits the audit log in one transaction, computes the hashes anew from the first record that changes on, and
 // appends one that says so.
 func (x *editor) auditLog(ctx context.Context, by history.AuditRecord) error {
-	return x.db.update(ctx, func(t *tx) error {
-		const trigger = `audit_unchanged`
-		var create string
-		if err := t.get(`SELECT sql FROM sqlite_schema WHERE name = ?`, []any{trigger}, &create); err != nil {
-			return err
-		}
-		if _, err := t.ExecContext(t.ctx, `DROP TRIGGER `+trigger); err != nil {
+	return x.engine.UpdateTasks(ctx, func(t Tx) error {
+		locked, err := x.steps.Audit(t)
+		if err != nil {
 			return err
 		}
 		former, err := x.records(t)
 		if err != nil {
 			return err
 		}
-		if _, err := t.ExecContext(t.ctx, create); err != nil {
+		if err := locked(); err != nil {
 			return err
 		}
 		x.progress(x.done)
@@ -230,16 +199,16 @@ func (x *editor) auditLog(ctx context.Context, by history.AuditRecord) error {
 			return err
 		}
 		by.Detail = string(detail)
-		return tables.WriteAudit(tableTx{t}, by)
+		return WriteAudit(t, by)
 	})
 }
 
 // records edits all audit records, and returns the hash that the last one had if any has changed.
-func (x *editor) records(t *tx) (former string, err error) {
+func (x *editor) records(t Tx) (former string, err error) {
 	var hash, newest string
 	for last, n := int64(0), editBatch; n == editBatch; {
 		var page []history.AuditRecord
-		err := tables.EachAuditRecord(t.ctx, t, func(a history.AuditRecord) error { page = append(page, a); return nil },
+		err := EachAuditRecord(t.Context(), t, func(a history.AuditRecord) error { page = append(page, a); return nil },
 			`WHERE record > ? ORDER BY record LIMIT ?`, last, editBatch)
 		if err != nil {
 			return "", err
@@ -252,8 +221,8 @@ func (x *editor) records(t *tx) (former string, err error) {
 				x.done.Audit++
 			}
 			if x.done.Audit > 0 {
-				a.Hash = tables.AuditHash(hash, &a)
-				if err := t.exec(`UPDATE audit SET target = ?, detail = ?, hash = ? WHERE record = ?`, a.Target, a.Detail, a.Hash, a.ID); err != nil {
+				a.Hash = AuditHash(hash, &a)
+				if err := t.Exec(`UPDATE audit SET target = ?, detail = ?, hash = ? WHERE record = ?`, a.Target, a.Detail, a.Hash, a.ID); err != nil {
 					return "", err
 				}
 			}
