@@ -18,18 +18,46 @@ func (c *Cluster) MergeStored(tasks []StoredTask, f func(id string, whole bool))
 		}
 		f(t.ID, whole)
 	}
-	if len(done) > 0 {
-		rows := make([]uint32, 0, c.unsaved.size())
-		for _, i := range c.unsaved.rows[c.unsaved.head:] {
-			if !done[i] {
-				rows = append(rows, i)
-			}
-		}
-		c.unsaved = fifo{rows: rows}
-	}
+	c.leaveUnsaved(done)
 	c.evictAbove = c.options.MaxTasks
 	c.evict()
 	return failed
+}
+
+// ForgetRemoved drops tasks that another process has removed from the store, with what is not saved of them.
+func (c *Cluster) ForgetRemoved(ids []string) {
+	done := make(map[uint32]bool)
+	for _, id := range ids {
+		k, _ := key(id)
+		if i := c.find(k); i != 0 && c.rows.at(i).flags&unsaved != 0 {
+			done[i] = true
+			c.setFlags(i, unsaved, 0)
+		}
+	}
+	c.leaveUnsaved(done)
+	c.Forget(ids)
+}
+
+// leaveUnsaved takes rows out of those that wait to be saved.
+func (c *Cluster) leaveUnsaved(done map[uint32]bool) {
+	if len(done) == 0 {
+		return
+	}
+	rows := make([]uint32, 0, c.unsaved.size())
+	for _, i := range c.unsaved.rows[c.unsaved.head:] {
+		if !done[i] {
+			rows = append(rows, i)
+		}
+	}
+	c.unsaved = fifo{rows: rows}
+}
+
+// isConcluded reports whether a row has a conclusion, nil for none.
+func (c *Cluster) isConcluded(r *row, k *Conclusion) bool {
+	if r.flags&concluded == 0 || k == nil {
+		return (r.flags&concluded != 0) == (k != nil)
+	}
+	return c.concluded[r.id] == *k
 }
 
 // mergeStored merges one, and adds its row to done if that is no longer unsaved.
@@ -49,7 +77,7 @@ func (c *Cluster) mergeStored(t StoredTask, done map[uint32]bool) (whole bool, e
 		done[i] = true
 		c.setFlags(i, unsaved, 0)
 	}
-	if !same || (r.flags&concluded != 0) != (k != nil) { // it then is at the place of the list that the store gives it
+	if !same || !c.isConcluded(r, k) { // it then is at the place of the list that the store gives it
 		c.drop(i)
 		c.load(t.ID, k)
 	}

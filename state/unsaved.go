@@ -18,6 +18,13 @@ type Unsaved struct {
 // Unsaved returns the number of tasks that have changed since they were last saved, including those being saved.
 func (c *Cluster) Unsaved() int { return c.unsaved.size() + len(c.saving) }
 
+// HasUnsaved reports whether a task is in memory with what is not saved yet.
+func (c *Cluster) HasUnsaved(id string) bool {
+	k, _ := key(id)
+	i := c.find(k)
+	return i != 0 && c.rows.at(i).flags&(unsaved|saving) != 0
+}
+
 // TakeUnsaved returns the n tasks that have waited longest to be saved. They count as being saved, and are not
 // evicted, until Saved is called with the outcome.
 func (c *Cluster) TakeUnsaved(n int) []Unsaved {

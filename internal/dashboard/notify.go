@@ -6,11 +6,16 @@ import (
 	"github.com/umbelhq/umbel/monitor/history"
 )
 
-// listen has pages, and the relay, follow what other processes write to the history, until ctx ends.
+// listen has pages, the relay and the node that leads follow what other processes write to the history, until ctx ends.
 func (d *Dashboard) listen(ctx context.Context) error {
 	n, ok := d.history.(history.Notifier)
-	if !ok || d.commands.Relay == nil {
+	if !ok {
 		return nil
 	}
-	return n.Listen(ctx, d.commands.Relay.Wake)
+	return n.Listen(ctx, func() {
+		d.ingester.WakeRequests()
+		if d.commands.Relay != nil {
+			d.commands.Relay.Wake()
+		}
+	})
 }

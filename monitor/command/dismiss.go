@@ -57,8 +57,6 @@ func dismissError(err error) error {
 		return &Error{Kind: NotFound, Message: "the task is not retained"}
 	case errors.Is(err, ingest.ErrFinished):
 		return &Error{Kind: Conflict, Message: "the task has ended: only an unfinished one can be dismissed"}
-	case errors.Is(err, ingest.ErrFollows):
-		return &Error{Kind: Conflict, Message: err.Error()}
 	case err != nil:
 		return fmt.Errorf("judge task: %w", err)
 	}

@@ -20,6 +20,16 @@ type NodeReport struct {
 	Lag       time.Duration
 }
 
+// NodeRequest is what a node that follows asks of the one that leads.
+type NodeRequest struct {
+	Number int64
+	Events []byte // to fold (state.AppendEvent), nil if a person has judged a task
+
+	Task    string // that a person has judged
+	Dismiss bool   // else it is reinstated
+	Who     string // may be empty
+}
+
 // MaxNodeSilence is how long a node may be silent and still count as running.
 const MaxNodeSilence = 5 * time.Second
 

@@ -3,9 +3,11 @@ package ingest
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/broker"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/state"
 )
@@ -14,6 +16,8 @@ const (
 	followEvery  = 250 * time.Millisecond // between looks at what the leader has written
 	followPage   = 2_000                  // tasks of one look
 	overdueAfter = 3 * time.Second        // tasks that the leader has not written since are looked up: it may have had them before
+	handAfter    = 15 * time.Second       // tasks that are not stored then are handed to the leader, which has not heard of them
+	handPage     = 500                    // tasks handed at once
 )
 
 // follower holds batches of events until the leader has written every task that they changed, with all that is known here, and
@@ -108,34 +112,71 @@ func (f *follower) read(ctx context.Context) error {
 		}
 	}
 	ids, last, err := f.in.shared.Removed(ctx, f.removal)
-	if f.removal = last; err == nil && len(ids) > 0 {
-		f.in.forget(ids)
+	if f.removal = last; err == nil {
+		f.forget(ids)
 	}
 	return err
 }
 
-// lookUp merges tasks that the leader seems to have written before this node heard of them.
+// lookUp merges tasks that the leader seems to have written before this node heard of them. Others were removed meanwhile, or the
+// leader has not heard of them.
 func (f *follower) lookUp(ctx context.Context) error {
 	now := f.in.now()
 	if now.Sub(f.checked).Abs() < overdueAfter {
 		return nil
 	}
 	f.checked = now
-	var ids []string
-	for id, n := range f.first {
-		if now.Sub(f.batches[n-f.number].at) >= overdueAfter {
-			ids = append(ids, id)
-		}
-	}
-	for len(ids) > 0 {
-		n := min(len(ids), followPage)
-		tasks, err := f.in.shared.StoredTasks(ctx, ids[:n])
+	for ids := range slices.Chunk(f.waitingFor(now, overdueAfter), followPage) {
+		tasks, err := f.in.shared.StoredTasks(ctx, ids)
 		if err != nil {
 			return err
 		}
 		f.merge(tasks)
-		ids = ids[n:]
+		removed, err := f.in.shared.RemovedAmong(ctx, ids)
+		if err != nil {
+			return err
+		}
+		f.forget(removed)
 	}
+	late := f.waitingFor(now, handAfter)
+	return f.hand(ctx, late[:min(len(late), handPage)])
+}
+
+// waitingFor returns the tasks that batches have waited for so long.
+func (f *follower) waitingFor(now time.Time, atLeast time.Duration) (ids []string) {
+	for id, n := range f.first {
+		if now.Sub(f.batches[n-f.number].at) >= atLeast {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// hand gives the leader all events of some tasks that are known here and not acknowledged.
+func (f *follower) hand(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	of := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		of[id] = true
+	}
+	var journal []byte
+	for i := range f.batches {
+		err := state.EachJournaled(f.batches[i].journal, func(s *state.SavedEvent) {
+			if of[s.Event.ID] {
+				journal = state.AppendEvent(journal, &s.Event, s.Repaired)
+			}
+		})
+		if err != nil {
+			f.in.log.Error("events not handed to the node that leads", "error", err)
+		}
+	}
+	if err := f.in.shared.Ask(ctx, history.NodeRequest{Events: journal}); err != nil {
+		return err
+	}
+	f.in.log.Warn("the node that leads has not heard of tasks: it is told", "tasks", len(ids))
+	f.settle(ids)
 	return nil
 }
 
@@ -143,18 +184,41 @@ func (f *follower) merge(tasks []state.StoredTask) {
 	if len(tasks) == 0 {
 		return
 	}
+	var whole []string
 	f.in.mu.Lock()
-	defer f.in.mu.Unlock()
-	err := f.in.cluster.MergeStored(tasks, func(id string, whole bool) {
-		if n, waits := f.first[id]; waits && whole {
-			delete(f.first, id)
-			f.batches[n-f.number].waiting--
+	err := f.in.cluster.MergeStored(tasks, func(id string, all bool) {
+		if all {
+			whole = append(whole, id)
 		}
 	})
+	f.in.notify()
+	f.in.mu.Unlock()
 	if err != nil {
 		f.in.log.Error("stored events of a task not read", "error", err)
 	}
+	f.settle(whole)
+}
+
+// forget drops tasks that the leader has removed from the store.
+func (f *follower) forget(ids []string) {
+	if len(ids) == 0 {
+		return
+	}
+	f.in.mu.Lock()
+	f.in.cluster.ForgetRemoved(ids)
 	f.in.notify()
+	f.in.mu.Unlock()
+	f.settle(ids)
+}
+
+// settle has no batch wait for some tasks.
+func (f *follower) settle(ids []string) {
+	for _, id := range ids {
+		if n, waits := f.first[id]; waits {
+			delete(f.first, id)
+			f.batches[n-f.number].waiting--
+		}
+	}
 }
 
 // acknowledge acknowledges the batches that wait for no task, up to the first that does.

@@ -132,7 +132,8 @@ type Ingester struct {
 	folding sync.Mutex // held while events are folded, and while a takeover folds what it keeps
 
 	writer   writer
-	follower follower // nil store if this process always leads
+	follower follower      // nil store if this process always leads
+	asked    chan struct{} // holds one element when another node may have asked for something
 
 	// healthMu guards the health of the broker connection and of writing.
 	healthMu     sync.Mutex
@@ -171,7 +172,7 @@ func New(o Options) (*Ingester, error) {
 		options: o, broker: o.Broker, store: o.Store, shared: o.Shared, maxTasks: o.State.MaxTasks, restoreFirst: restoreFirst, maxWaiting: maxWaiting,
 		notices: o.Store.Health().Notices, enableEvents: o.EnableEvents, control: o.Control, leader: o.Leader, redactor: o.Redactor, ended: o.Ended,
 		log: o.Logger, now: o.Now, clock: newHostClock(o.Now),
-		cluster: state.New(o.State), changed: make(chan struct{}), discovery: discovery{wake: make(chan struct{}, 1)},
+		cluster: state.New(o.State), changed: make(chan struct{}), asked: make(chan struct{}, 1), discovery: discovery{wake: make(chan struct{}, 1)},
 		recorder: metrics.New(metrics.Options{RuntimeBuckets: o.Metrics.RuntimeBuckets}), purgeAfter: o.Metrics.PurgeOfflineWorkers,
 		brokerHealth: BrokerHealth{URL: o.Broker.String(), Since: o.Now()}, outages: newOutages(o.Broker),
 	}

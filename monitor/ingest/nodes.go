@@ -25,6 +25,13 @@ type Shared interface {
 	NoteRemoved(ctx context.Context, ids []string) error
 	// Removed returns the tasks that were removed after a removal of a number, and the number of the last one; for -1 that alone.
 	Removed(ctx context.Context, after int64) (ids []string, last int64, err error)
+	// RemovedAmong returns those of some tasks that were removed lately.
+	RemovedAmong(ctx context.Context, ids []string) ([]string, error)
+	// Ask asks the node that leads for something, now or when there is one.
+	Ask(ctx context.Context, r history.NodeRequest) error
+	// Asked returns the oldest of what nodes have asked for, at most limit, in their order, but what was Answered.
+	Asked(ctx context.Context, limit int) ([]history.NodeRequest, error)
+	Answered(ctx context.Context, numbers []int64) error
 	// GiveUp lets another node lead.
 	GiveUp(ctx context.Context) error
 	// NewestChange returns the number of the newest change of a task.
@@ -92,6 +99,9 @@ func (in *Ingester) lead(ctx, writing context.Context, drained <-chan struct{}) 
 		in.restoreRest(maintaining)
 		in.maintain(maintaining)
 	})
+	if in.shared != nil {
+		wg.Go(func() { in.answer(maintaining) })
+	}
 	in.writer.run(writing, ctx.Done(), drained)
 	cancel()
 	wg.Wait()

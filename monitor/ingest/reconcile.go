@@ -5,6 +5,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -15,9 +16,6 @@ const (
 
 // ErrFinished reports that a task has ended and cannot be dismissed.
 var ErrFinished = errors.New("the task has ended")
-
-// ErrFollows reports that another node leads, which alone can change what is concluded of a task.
-var ErrFollows = errors.New("another Umbel that shares the history leads: dismiss the task there (Settings says which)")
 
 // reconcile concludes every 5 s which unfinished tasks are lost, and reports whether anything has changed. mu is held.
 func (in *Ingester) reconcile(now, connected time.Time) bool {
@@ -64,46 +62,60 @@ func (in *Ingester) Conclude(u state.UncertainTask, k state.Conclusion) {
 // Dismiss records that a person does not expect an unfinished task to end; who may be empty. It returns
 // history.ErrNotFound for a task that is not retained, and ErrFinished for one that has ended.
 func (in *Ingester) Dismiss(ctx context.Context, id, who string) error {
-	return in.changeUnfinished(ctx, id, func(c *state.Cluster, now int64) {
-		c.Conclude(id, state.Conclusion{Reason: state.ReasonDismissed, Evidence: who, At: now})
-	})
+	return in.judge(ctx, history.NodeRequest{Task: id, Dismiss: true, Who: who})
 }
 
 // Reinstate undoes Dismiss. Its errors are the same.
 func (in *Ingester) Reinstate(ctx context.Context, id string) error {
-	return in.changeUnfinished(ctx, id, func(c *state.Cluster, _ int64) {
-		if t, _ := c.Task(id); t.Dismissed != nil {
-			c.Reopen(id)
-		}
-	})
+	return in.judge(ctx, history.NodeRequest{Task: id})
 }
 
-// changeUnfinished calls f if the task is unfinished, after loading it if it is not in memory.
-func (in *Ingester) changeUnfinished(ctx context.Context, id string, f func(c *state.Cluster, now int64)) error {
-	if !in.leads.Load() && in.restored.Load() {
-		return ErrFollows
+// judge records what a person thinks of a task. Of several nodes, the one that leads saves it: another one asks that for it, and shows
+// it meanwhile.
+func (in *Ingester) judge(ctx context.Context, r history.NodeRequest) error {
+	if in.counts() || !in.restored.Load() {
+		return in.changeUnfinished(ctx, r, nil)
 	}
+	return in.changeUnfinished(ctx, r, func() error { return in.shared.Ask(ctx, r) })
+}
+
+// changeUnfinished applies what a person thinks of a task if that is unfinished, after loading it if it is not in memory, and after
+// calling before, if that is not nil.
+func (in *Ingester) changeUnfinished(ctx context.Context, r history.NodeRequest, before func() error) error {
 	in.mu.RLock()
-	_, inMemory := in.cluster.Task(id)
+	t, inMemory := in.cluster.Task(r.Task)
 	in.mu.RUnlock()
 	var saved []byte
 	if !inMemory {
 		var err error
-		if saved, err = in.store.Task(ctx, id); err != nil {
+		if saved, err = in.store.Task(ctx, r.Task); err != nil {
+			return err
+		}
+	}
+	if inMemory && t.State.Final() {
+		return ErrFinished
+	}
+	if before != nil {
+		if err := before(); err != nil {
 			return err
 		}
 	}
 	in.mu.Lock()
 	defer in.mu.Unlock()
 	if saved != nil {
-		if err := in.cluster.Load(id, saved); err != nil {
+		if err := in.cluster.Load(r.Task, saved); err != nil {
 			return err
 		}
 	}
-	if t, ok := in.cluster.Task(id); !ok || t.State.Final() {
+	t, ok := in.cluster.Task(r.Task)
+	switch {
+	case !ok || t.State.Final():
 		return ErrFinished
+	case r.Dismiss:
+		in.cluster.Conclude(r.Task, state.Conclusion{Reason: state.ReasonDismissed, Evidence: r.Who, At: in.now().UnixMicro()})
+	case t.Dismissed != nil:
+		in.cluster.Reopen(r.Task)
 	}
-	f(in.cluster, in.now().UnixMicro())
 	in.notify()
 	return nil
 }

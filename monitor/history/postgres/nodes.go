@@ -184,6 +184,12 @@ func (d *DB) NoteRemoved(ctx context.Context, ids []string) (err error) {
 	})
 }
 
+// RemovedAmong returns those of some tasks that were removed within the last hour.
+func (d *DB) RemovedAmong(ctx context.Context, ids []string) (removed []string, err error) {
+	defer annotate(&err, "read what was removed")
+	return tables.List[string](ctx, d.read, `SELECT DISTINCT id FROM removals, unnest(ids) id WHERE id = ANY($1)`, ids)
+}
+
 // Removed returns the tasks that were removed after a removal of a number, and the number of the last one; for -1 that alone.
 func (d *DB) Removed(ctx context.Context, after int64) (ids []string, last int64, err error) {
 	defer annotate(&err, "read what was removed")
