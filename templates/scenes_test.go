@@ -41,6 +41,7 @@ func scenes() map[string]scene {
 		"task":              {layout(templates.SectionTasks, "/tasks/"+retried().ID), task()},
 		"task-orphaned":     {layout(templates.SectionTasks, "/tasks/o"), templates.Task{Task: orphaned()}},
 		"task-returned":     {layout(templates.SectionTasks, "/tasks/r"), templates.Task{Task: returned()}},
+		"task-incomplete":   {layout(templates.SectionTasks, "/tasks/o"), templates.Task{Task: replaced(), Incomplete: true}},
 		"task-replaced":     {layout(templates.SectionTasks, "/tasks/x"), templates.Task{Task: replaced()}},
 		"task-expired":      {layout(templates.SectionTasks, "/tasks/x"), templates.Task{Task: revoked(state.Revocation{Expired: true})}},
 		"task-terminated": {layout(templates.SectionTasks, "/tasks/x"), templates.Task{

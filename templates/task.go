@@ -40,6 +40,8 @@ type Task struct {
 	Similar  Similar                  // the last tasks of its name
 
 	SpaceTime SpaceTime
+
+	Incomplete bool // the history could not be read
 }
 
 // RelatedTask is a task that another one refers to. State is empty and Name nil if it is not held.

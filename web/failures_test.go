@@ -241,3 +241,24 @@ func TestFailuresOfAnUnreadableHistory(t *testing.T) {
 		}
 	}
 }
+
+// away is a backend whose history answers nothing.
+type away struct{ unreadable }
+
+func (b away) Tasks(context.Context, history.TaskRequest) (history.TaskPage, error) {
+	return history.TaskPage{}, errUnreadable
+}
+
+func TestATaskInMemoryIsShownWithoutHistory(t *testing.T) {
+	t.Parallel()
+	h := dashboardAt(t, away{unreadable{newBackend(t, state.Options{})}})
+	w := visit(t, h, "/ops/tasks/task-01")
+	if w.Code != http.StatusOK {
+		t.Errorf("status %d, want 200", w.Code)
+	}
+	for _, want := range []string{"task-01", "The history is unavailable.", "This is what is in memory", "ValueError"} {
+		if !strings.Contains(w.Body.String(), want) {
+			t.Errorf("the page does not say %q", want)
+		}
+	}
+}

@@ -11,6 +11,7 @@ import (
 	"github.com/umbelhq/umbel/state"
 	lang "github.com/umbelhq/umbel/state/query"
 	"github.com/umbelhq/umbel/templates"
+	"github.com/umbelhq/umbel/web/fair"
 )
 
 const (
@@ -46,21 +47,33 @@ func (p *taskPage) load(ctx context.Context, a address) (page, error) {
 	if v.Events, err = p.backend.TaskEvents(ctx, id); err != nil && !errors.Is(err, history.ErrNotFound) {
 		return page{}, fmt.Errorf("read events: %w", err)
 	}
-	if v.Commands, v.Effects, err = p.taskCommands(ctx, &v.Task); err != nil {
+	// What the history alone knows is left out while it is away.
+	unless := func(err error) error {
+		if err == nil || errors.Is(err, fair.ErrBusy) || ctx.Err() != nil {
+			return err
+		}
+		p.log.DebugContext(ctx, "part of a task's page not read", "error", err)
+		v.Incomplete = true
+		return nil
+	}
+	v.Commands, v.Effects, err = p.taskCommands(ctx, &v.Task)
+	if err := unless(err); err != nil {
 		return page{}, err
 	}
-	if v.Retries, err = p.retries(ctx, &v.Task); err != nil {
+	v.Retries, err = p.retries(ctx, &v.Task)
+	if err := unless(err); err != nil {
 		return page{}, err
 	}
 	v.Actions, v.Stored = p.taskActions(&v.Task), p.stored(ctx, &v.Task)
 	v.Alike = p.failures.of(ctx, &v.Task)
 	v.Repeats = p.repeated.of(ctx, id)
-	if v.Similar, err = p.similar(ctx, &v.Task); err != nil {
+	v.Similar, err = p.similar(ctx, &v.Task)
+	if err := unless(err); err != nil {
 		return page{}, err
 	}
 	timed := a.query.Get(paramOrder) == orderByTime
 	near, err := p.family(ctx, &v.Task)
-	if err != nil {
+	if err := unless(err); err != nil {
 		return page{}, err
 	}
 	v.Family = p.waterfall(&v.Task, near)

@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -26,33 +27,30 @@ type family struct {
 // family reads the family of a task.
 func (p *taskPage) family(ctx context.Context, t *state.Task) (f family, err error) {
 	if t.ParentID != nil && *t.ParentID != "" && *t.ParentID != t.ID {
-		parents, err := p.retained(ctx, []string{*t.ParentID})
-		if err != nil {
-			return family{}, err
-		}
-		if len(parents) > 0 {
+		var parents []state.Task
+		if parents, err = p.retained(ctx, []string{*t.ParentID}); len(parents) > 0 {
 			f.parent = &parents[0]
-			if f.siblings, err = p.retained(ctx, nextTo(f.parent.Children, t.ID)); err != nil {
-				return family{}, err
-			}
+			f.siblings, err = p.retained(ctx, nextTo(f.parent.Children, t.ID))
 		}
 	}
-	f.children, err = p.retained(ctx, t.Children[:min(len(t.Children), maxCalled)])
-	return f, err
+	children, other := p.retained(ctx, t.Children[:min(len(t.Children), maxCalled)])
+	f.children = children
+	return f, cmp.Or(err, other)
 }
 
-// retained returns those of some tasks that are retained.
+// retained returns those of some tasks that are retained, and why others cannot be read.
 func (p *taskPage) retained(ctx context.Context, ids []string) ([]state.Task, error) {
 	tasks := make([]state.Task, 0, len(ids))
+	var failed error
 	for _, id := range ids {
 		t, err := p.backend.Task(ctx, id)
 		if err == nil {
 			tasks = append(tasks, t)
 		} else if !errors.Is(err, history.ErrNotFound) {
-			return nil, fmt.Errorf("read task: %w", err)
+			failed = fmt.Errorf("read task: %w", err)
 		}
 	}
-	return tasks, nil
+	return tasks, failed
 }
 
 // nextTo returns the ids around one of a list, without it: as many before it as after it where there are.
