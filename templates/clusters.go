@@ -6,6 +6,7 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/flow"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -19,6 +20,21 @@ type ClusterTasks struct {
 	Problems []string // sentences about clusters that could not be searched
 	Tasks    []ClusterTask
 	Limit    int // of Tasks
+	Matches  []ClusterMatches
+}
+
+// ClusterMatches says how many tasks of a cluster a query matches.
+type ClusterMatches struct {
+	Cluster string
+	Href    string         // of those tasks, in the cluster
+	Count   *history.Count // nil if it is not known
+}
+
+func (m ClusterMatches) number() string {
+	if m.Count.Exact {
+		return number(m.Count.N)
+	}
+	return number(m.Count.N) + "+"
 }
 
 // ClusterTask is a task with its cluster, and the addresses there.

@@ -2,6 +2,7 @@ package templates_test
 
 import (
 	"github.com/umbelhq/umbel/monitor/flow"
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 )
@@ -26,7 +27,11 @@ func clusterScenes() map[string]scene {
 			{Name: "staging", Href: "/ops/clusters/staging/", Unavailable: evil},
 			{Name: "new", Href: "/ops/clusters/new/"},
 		}}},
-		"clusters-tasks": {l, templates.ClusterTasks{Text: evil, Limit: 2, Problems: []string{evil}, Tasks: []templates.ClusterTask{
+		"clusters-tasks": {l, templates.ClusterTasks{Text: evil, Limit: 2, Problems: []string{evil}, Matches: []templates.ClusterMatches{
+			{Cluster: "shop", Href: "/ops/clusters/shop/tasks?q=x", Count: &history.Count{N: 1_234, Exact: true}},
+			{Cluster: evil, Href: "/ops/clusters/evil/tasks", Count: &history.Count{N: 10_000}},
+			{Cluster: "far", Href: "/ops/far/tasks"},
+		}, Tasks: []templates.ClusterTask{
 			{Cluster: "shop", URLs: urls(), Task: state.Task{ID: evil, State: state.Failure, Exception: &evilText, UpdatedAt: 1}},
 			{Cluster: evil, URLs: urls(), Task: state.Task{ID: "b", State: state.Success}},
 		}}},

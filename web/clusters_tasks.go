@@ -81,14 +81,9 @@ func (c *Clusters) find(ctx context.Context, r *http.Request, q query.Tasks) (fo
 
 // findIn returns tasks of a cluster, as the visitor may see them there.
 func (c *Clusters) findIn(ctx context.Context, r *http.Request, one Cluster, q query.Tasks) ([]foundTask, error) {
-	h, why := one.Handler()
-	if h == nil {
-		return nil, errors.New(why)
-	}
-	grant, err := h.auth.Authenticate(r)
-	p := h.pages[grant.Audience]
-	if err != nil || p == nil {
-		return nil, err //nolint:wrapcheck // it is logged
+	p, err := pagesOf(r, one)
+	if p == nil {
+		return nil, err
 	}
 	q.Query = q.Query.In(one.Name)
 	page, err := p.backend.Tasks(ctx, q.Request(c.pages.now()))
@@ -105,6 +100,53 @@ func (c *Clusters) findIn(ctx context.Context, r *http.Request, one Cluster, q q
 	return found, nil
 }
 
+// pagesOf returns the pages of a cluster as the visitor may see them, nil if there are none.
+func pagesOf(r *http.Request, one Cluster) (*pages, error) {
+	h, why := one.Handler()
+	if h == nil {
+		return nil, errors.New(why)
+	}
+	grant, err := h.auth.Authenticate(r)
+	if err != nil {
+		return nil, err //nolint:wrapcheck // it is logged
+	}
+	return h.pages[grant.Audience], nil
+}
+
+// matches links to the tasks that a query matches in each cluster, and counts them where they are watched here.
+func (c *Clusters) matches(ctx context.Context, r *http.Request, q query.Tasks) []templates.ClusterMatches {
+	ctx, cancel := context.WithTimeout(ctx, searchTimeout)
+	defer cancel()
+	of := c.visible(ctx)
+	all := make([]templates.ClusterMatches, len(of))
+	var g errgroup.Group
+	g.SetLimit(searchedAtOnce)
+	for i, one := range of {
+		asked := q.Request(c.pages.now()).Query.In(one.Name)
+		if asked.Has(lang.Equal(lang.ID, "")) { // the query names other clusters alone
+			continue
+		}
+		to := query.Tasks{Query: asked}.URL("/tasks")
+		if one.Remote != nil {
+			all[i] = templates.ClusterMatches{Cluster: one.Name, Href: strings.TrimRight(one.Remote.URL, "/") + to}
+			continue
+		}
+		g.Go(func() error {
+			p, _ := pagesOf(r, one)
+			if p == nil {
+				return nil // the search has said why
+			}
+			all[i] = templates.ClusterMatches{Cluster: one.Name, Href: p.urls.Prefix + to}
+			if n, err := p.backend.Count(ctx, asked); err == nil { // without it the page tells less
+				all[i].Count = &n
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return slices.DeleteFunc(all, func(m templates.ClusterMatches) bool { return m.Cluster == "" })
+}
+
 // tasks shows the newest tasks of all clusters.
 func (c *Clusters) tasks(w http.ResponseWriter, r *http.Request) {
 	values := r.URL.Query()
@@ -113,7 +155,9 @@ func (c *Clusters) tasks(w http.ResponseWriter, r *http.Request) {
 	pg := page{url: q.URL("/tasks"), title: "Tasks of all clusters", static: true}
 	var found []foundTask
 	if err == nil {
-		found, v.Problems, err = c.find(r.Context(), r, q)
+		if found, v.Problems, err = c.find(r.Context(), r, q); err == nil {
+			v.Matches = c.matches(r.Context(), r, q)
+		}
 	}
 	if wrong, ok := errors.AsType[*query.Error](err); ok {
 		pg.status, v.Error = http.StatusBadRequest, (&tasksPage{common: c.pages}).queryError(q, values, wrong)

@@ -273,6 +273,7 @@ func TestSearchOfAllClusters(t *testing.T) {
 		"/api/v1/suggest?q=cluster:s": `"text":"shop"`, "/clusters/shop/api/v1/suggest?q=cluster:": `"text":"shop"`,
 		"/clusters/shop/api/v1/tasks?q=cluster:shop": `"id":"shop-2"`, "/clusters/shop/api/v1/tasks?q=cluster:billing": "this is the cluster shop: search all clusters",
 		"/clusters/shop/tasks?q=cluster:billing": "his is the cluster shop: search all clusters", "/tasks?q=cluster:shop": `href="/clusters/shop/tasks/shop-2"`,
+		"/tasks?q=name:pay": `<a class="chip" href="/clusters/shop/tasks?q=name%3Apay">shop <b>2</b></a>`,
 	} {
 		if _, body := s.send(http.MethodGet, path, "ann", ""); !strings.Contains(body, want) {
 			t.Errorf("%s without %s: %.2000s", path, want, body)
