@@ -7,4 +7,4 @@ import (
 )
 
 // nodeLag is how long events of a node wait to be written.
-func nodeLag(n history.Node) string { return fmt.Sprintf("%.1f s", n.Lag.Seconds()) }
+func nodeLag(n history.Node) string { return fmt.Sprintf("%.1f", n.Lag.Seconds()) + thin + "s" }

@@ -56,6 +56,18 @@ type Plan struct {
 	Bytes       int64 // about how much would become free
 }
 
+// active says how many tasks no rule removes.
+func (p *Plan) active() string {
+	text := number(p.Active.N)
+	if !p.Active.Exact {
+		text = "more than " + text
+	}
+	if p.ActiveBytes > 0 {
+		text += ", about " + binarySize(p.ActiveBytes)
+	}
+	return text
+}
+
 // Rule is a rule of retention with what it would remove now.
 type Rule struct {
 	What          string
