@@ -34,6 +34,9 @@ const (
 	stateLocked        = "55P03"
 	stateDeadlock      = "40P01"
 	stateSerialization = "40001"
+	stateNoStatement   = "26000"
+	stateStatementIs   = "42P05"
+	stateProtocol      = "08P01"
 	classAuthorization = "28"
 	classConnection    = "08"
 	classResources     = "53"
@@ -121,6 +124,10 @@ func hintOf(code string) string {
 		return "there is no schema to write to: create it, or correct search_path in the address"
 	case stateNoTable, stateNoColumn:
 		return "the tables were changed by another program: restore a backup, or use another database"
+	case stateNoStatement, stateStatementIs:
+		return "a pooler gives each transaction another connection: add default_query_exec_mode=exec to the address, or have it pool sessions"
+	case stateProtocol:
+		return "a pooler refuses a parameter of the address: leave it out, and set search_path with ALTER ROLE, or connect to PostgreSQL itself"
 	}
 	switch {
 	case strings.HasPrefix(code, classAuthorization):

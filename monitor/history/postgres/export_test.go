@@ -9,3 +9,6 @@ func (d *DB) SearchSlowly() {
 
 // VacuumAfter has the space of so many deleted rows of active tasks taken back.
 func (d *DB) VacuumAfter(rows int) { d.limits.dead = rows }
+
+// RefuseServer returns why a version of PostgreSQL is refused.
+var RefuseServer = refuseServer

@@ -30,7 +30,13 @@ func (d *DB) migrate(ctx context.Context, db, lock *sql.DB, readOnly bool) error
 	if err != nil {
 		return err
 	}
+	if err := checkServer(ctx, db); err != nil {
+		return err
+	}
 	found, err := version(ctx, db)
+	if err == nil && found == 0 && readOnly {
+		return errors.New("there is no history in it: give the address that umbel serve has")
+	}
 	if err == nil && found < all[len(all)-1].Version && !readOnly {
 		var held *sql.Tx
 		if held, err = lock.BeginTx(ctx, nil); err != nil {
@@ -41,6 +47,9 @@ func (d *DB) migrate(ctx context.Context, db, lock *sql.DB, readOnly bool) error
 			err = d.createSchema(ctx, db)
 		}
 		if err == nil {
+			err = findSchema(ctx, db)
+		}
+		if err == nil {
 			found, err = version(ctx, db)
 		}
 	}
@@ -48,6 +57,34 @@ func (d *DB) migrate(ctx context.Context, db, lock *sql.DB, readOnly bool) error
 		return err
 	}
 	return tables.Migrate(ctx, db, goose.DialectPostgres, all, found, readOnly, "database")
+}
+
+// oldestServer is the first version that has all that is used, as server_version_num.
+const oldestServer = 150_000
+
+// checkServer refuses a server that is too old.
+func checkServer(ctx context.Context, db *sql.DB) error {
+	n, err := tables.Number[int](ctx, db, `SELECT current_setting('server_version_num')::int`)
+	if err != nil {
+		return err
+	}
+	return refuseServer(n)
+}
+
+func refuseServer(version int) error {
+	if version < oldestServer {
+		return fmt.Errorf("PostgreSQL %d is too old: use version %d or later", version/10_000, oldestServer/10_000)
+	}
+	return nil
+}
+
+// findSchema refuses a search_path of which no schema is there, or the user may use none.
+func findSchema(ctx context.Context, db *sql.DB) error {
+	found, err := tables.Number[bool](ctx, db, `SELECT current_schema() IS NOT NULL`)
+	if err == nil && !found {
+		err = errors.New("no schema of search_path is there, or the user may use none: create it, or correct search_path in the address")
+	}
+	return err
 }
 
 // createSchema creates the schema that Options name, unless it is there: an administrator may have created it for a user who may

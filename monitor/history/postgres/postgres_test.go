@@ -100,15 +100,6 @@ func TestAbandonedLease(t *testing.T) {
 	closed(t, open(t, address))
 }
 
-func TestReadOnlyServer(t *testing.T) {
-	t.Parallel()
-	address := testpostgres.Schema(t)
-	_, err := postgres.Open(t.Context(), postgres.Options{URL: address + "&default_transaction_read_only=on"})
-	if err == nil || !strings.Contains(err.Error(), "PostgreSQL is read-only") {
-		t.Errorf("open: %v", err)
-	}
-}
-
 // TestSchemas opens two histories in one database, and one whose user may create no schema.
 func TestSchemas(t *testing.T) {
 	t.Parallel()
