@@ -88,7 +88,7 @@ func (tb *tab) fits(name string) {
 			tb.t.Errorf("%s is %v px wider than its %d: %v", name, over, width, tb.eval(wide))
 		}
 		if over := tb.eval(cardsFit); over != 0.0 {
-			tb.t.Errorf("cards of %s are %v px wider than there is room for in %d", name, over, width)
+			tb.t.Errorf("cards of %s are %v px wider than there is room for in %d: %v", name, over, width, tb.eval(wideInCards))
 		}
 	}
 }
@@ -97,6 +97,11 @@ func (tb *tab) fits(name string) {
 const wide = `[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > document.documentElement.clientWidth + 1 &&
 	![...function* (p) { while (p = p.parentElement) yield p; }(e)].some((p) => p !== document.body && getComputedStyle(p).overflowX !== "visible")
 ).slice(0, 8).map((e) => e.tagName.toLowerCase() + (e.id && "#" + e.id) + (e.getAttribute("class") ? "." + e.getAttribute("class") : "")).join(", ")`
+
+// wideInCards names what reaches beyond the part that it is in.
+const wideInCards = `[...document.querySelectorAll(".sideways")].flatMap((part) => [...part.querySelectorAll("*")].filter((e) =>
+	e.getBoundingClientRect().right > part.getBoundingClientRect().right + 1)).slice(0, 8).map((e) =>
+	e.tagName.toLowerCase() + "." + e.className + " " + e.innerText?.slice(0, 60)).join(", ")`
 
 // accessible checks what axe-core says of the page.
 func (tb *tab) accessible(name string) {
