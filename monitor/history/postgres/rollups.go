@@ -35,13 +35,36 @@ func (d *DB) Rollups(ctx context.Context, r history.RollupRange, f func(history.
 			where, args = append(where, c.column+` = ANY(?)`), append(args, append([]string{""}, c.texts...))
 		}
 	}
-	return tables.EachRow(ctx, d.read, `SELECT `+columns+` FROM rollups WHERE `+strings.Join(where, ` AND `)+` ORDER BY at, name, worker, queue`, args,
+	group := ``
+	if field, ok := summed(r); ok {
+		columns = `at, ` + strings.Join(field[:], `, `) + `, sum(received)::bigint, sum(succeeded)::bigint, sum(failed)::bigint, sum(retried)::bigint`
+		group = ` GROUP BY 1, 2, 3, 4`
+	}
+	return tables.EachRow(ctx, d.read, `SELECT `+columns+` FROM rollups WHERE `+strings.Join(where, ` AND `)+group+` ORDER BY 1, 2, 3, 4`, args,
 		func(rows *sql.Rows) error {
 			if err := rows.Scan(into...); err != nil {
 				return err
 			}
 			return f(m)
 		})
+}
+
+// summed returns the columns of name, worker and queue of rollups that the server adds up, which it does some ten times as fast as it
+// sends them. It cannot merge histograms, and lists no places.
+func summed(r history.RollupRange) (fields [3]string, ok bool) {
+	if r.Wait || r.Run || r.Places || r.OmitCounts || r.By == history.ByAll {
+		return fields, false
+	}
+	fields = [3]string{`''`, `''`, `''`}
+	switch r.By {
+	case history.ByName:
+		fields[0] = `name`
+	case history.ByWorker:
+		fields[1] = `worker`
+	case history.ByQueue:
+		fields[2] = `queue`
+	}
+	return fields, true
 }
 
 // rollupKey is that of a row of rollups.
