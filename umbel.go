@@ -117,8 +117,11 @@ type Options struct {
 	// keeps it in memory until Close.
 	DataDir string
 	// History is the URL of a database in PostgreSQL, version 15 or later, where the history is kept in place of DataDir, such as
-	// postgres://user:password@host/database. One Umbel at a time may use it.
+	// postgres://user:password@host/database. One Umbel at a time may use it, unless each has a Node.
 	History string
+	// Node names this Umbel among those that share History, of which one leads and the others take over; each has its own. Empty: no
+	// other may use History.
+	Node string
 	// Retention says how long to keep what, DefaultRetention if nil.
 	Retention *Retention
 
@@ -216,9 +219,11 @@ func DefaultRetention(dataDir string) Retention {
 var (
 	ErrLocked = errors.New("the history is in use by another process")
 	ErrNewer  = errors.New("a newer version of Umbel wrote the history")
+	// ErrUnreachable means that PostgreSQL does not answer at present: try again.
+	ErrUnreachable = errors.New("the history cannot be reached at present")
 )
 
-// HistoryError reports that the history cannot be opened. It matches ErrLocked or ErrNewer.
+// HistoryError reports that the history cannot be opened. It matches ErrLocked, ErrNewer or ErrUnreachable, or none of them.
 type HistoryError struct{ err error }
 
 // Error returns the cause as text.
@@ -229,7 +234,8 @@ func (e *HistoryError) Unwrap() error { return e.err }
 
 // Is reports whether target is the sentinel of the cause.
 func (e *HistoryError) Is(target error) bool {
-	return target == ErrLocked && errors.Is(e.err, history.ErrLocked) || target == ErrNewer && errors.Is(e.err, history.ErrNewerVersion)
+	return target == ErrLocked && errors.Is(e.err, history.ErrLocked) || target == ErrNewer && errors.Is(e.err, history.ErrNewerVersion) ||
+		target == ErrUnreachable && errors.Is(e.err, history.ErrUnreachable)
 }
 
 // Umbel watches one Celery cluster and shows it. It is safe for concurrent use.
@@ -264,7 +270,7 @@ func New(o Options) (*Umbel, error) {
 		OutboxURLs: o.OutboxURLs, BeatURLs: o.BeatURLs, LocksURL: o.LocksURL, LocksMaster: o.LocksMaster, LocksPatterns: o.LocksPatterns, LockTTL: o.LockTTL, CompletionTTL: o.CompletionTTL,
 		Metrics: ingest.MetricsOptions{RuntimeBuckets: o.RuntimeBuckets, PurgeOfflineWorkers: o.PurgeOfflineWorkers}, QueueDrain: o.QueueDrain,
 		Flower: flower.Settings{Unauthenticated: o.FlowerAPI},
-		Issues: issues, Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir, History: o.History,
+		Issues: issues, Prefix: o.Prefix, Hosts: o.Hosts, Origins: o.Origins, ReadOnly: o.ReadOnly, DataDir: o.DataDir, History: o.History, Node: o.Node,
 		Redact:    redact.Options{NoDefaults: o.NoRedactDefaults, Rules: o.Redact},
 		Retention: (*history.RetentionRules)(o.Retention), MaxTasks: o.MaxTasks, MaxText: o.MaxText, Version: o.Version, Logger: o.Logger,
 	})

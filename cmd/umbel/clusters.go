@@ -205,6 +205,9 @@ func (c *serveCmd) serveClusters(ctx context.Context, log *slog.Logger) error {
 		return err
 	}
 	all := dashboard.Options{Version: versionString(), DataDir: kept.dir, History: kept.url, Remotes: remotes}
+	if all.History != "" {
+		all.Node = c.node()
+	}
 	brokers := map[string]string{}
 	for i := range list {
 		o := &list[i].Options
@@ -220,7 +223,8 @@ func (c *serveCmd) serveClusters(ctx context.Context, log *slog.Logger) error {
 	if err := c.prepare(&all, log); err != nil {
 		return err
 	}
-	u, err := dashboard.NewClusters(all, list) //nolint:contextcheck // a migration is not cut short
+	open := func() (dashboard.Shown, error) { return dashboard.NewClusters(all, list) }
+	u, err := dashboard.Open(all, open) //nolint:contextcheck // a migration is not cut short
 	if err != nil {
 		return opened(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -115,7 +114,7 @@ func (f *webFlags) serve(ctx context.Context, o dashboard.Options, log *slog.Log
 	if err := f.prepare(&o, log); err != nil {
 		return err
 	}
-	u, err := dashboard.New(o) //nolint:contextcheck // a migration is not cut short
+	u, err := dashboard.Open(o, func() (dashboard.Shown, error) { return dashboard.New(o) }) //nolint:contextcheck // a migration is not cut short
 	if err != nil {
 		return opened(err)
 	}
@@ -185,15 +184,8 @@ func (f *webFlags) complete(o *dashboard.Options, log *slog.Logger) error {
 	return err
 }
 
-// shown is what is served.
-type shown interface {
-	http.Handler
-	io.Closer
-	Run(ctx context.Context) error
-}
-
 // show serves u until ctx ends, and closes it.
-func (f *webFlags) show(ctx context.Context, u shown, log *slog.Logger, others []func(context.Context) error) error {
+func (f *webFlags) show(ctx context.Context, u dashboard.Shown, log *slog.Logger, others []func(context.Context) error) error {
 	err := f.listen(ctx, u, log, others)
 	if e := u.Close(); e != nil {
 		err = errors.Join(err, fmt.Errorf("close history: %w", e))
@@ -202,7 +194,7 @@ func (f *webFlags) show(ctx context.Context, u shown, log *slog.Logger, others [
 }
 
 // listen serves u until ctx ends.
-func (f *webFlags) listen(ctx context.Context, u shown, log *slog.Logger, others []func(context.Context) error) error {
+func (f *webFlags) listen(ctx context.Context, u dashboard.Shown, log *slog.Logger, others []func(context.Context) error) error {
 	certificate, err := f.certificate(log)
 	if err != nil {
 		return err

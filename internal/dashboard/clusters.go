@@ -49,7 +49,7 @@ type Clusters struct {
 	signIn   *auth.Service
 }
 
-// NewClusters validates o and the clusters, and opens their histories. Of o, Prefix, DataDir, History, SignIn, Hosts, Origins, OpenMetrics, Remotes,
+// NewClusters validates o and the clusters, and opens their histories. Of o, Prefix, DataDir, History, Node, SignIn, Hosts, Origins, OpenMetrics, Remotes,
 // Title, Color, Version, Redact and Logger count. It starts nothing. Close must follow. A history that cannot be opened is tried
 // again by Run.
 func NewClusters(o Options, clusters []Cluster) (*Clusters, error) {
@@ -116,6 +116,7 @@ func (c *Clusters) openSignIn(o Options, names []string) (err error) {
 	}
 	signIn := *o.SignIn
 	signIn.Store, signIn.Audit, signIn.Prefix, signIn.Logger, signIn.Clusters = c.store, c.auditLog, o.Prefix, o.Logger, names
+	signIn.Shared = o.Node != ""
 	if c.signIn, err = auth.New(context.Background(), signIn); err != nil {
 		return &SignInError{err}
 	}
@@ -132,7 +133,10 @@ func (c *Clusters) newMember(o Options, one Cluster, names []string) (*member, e
 		m.o.DataDir = filepath.Join(o.DataDir, ClustersDir, one.Name)
 	}
 	if m.o.History = o.History; o.History != "" {
-		m.o.Schema = ClusterSchema(one.Name)
+		m.o.Schema, m.o.Node = ClusterSchema(one.Name), o.Node
+	}
+	if m.o.Node != "" && m.o.Queue == "" { // two clusters may have one broker
+		m.o.Queue = "umbel." + strings.ToLower(one.Name)
 	}
 	m.o.Auth, m.o.SignIn, m.o.Logger = nil, nil, m.log
 	m.o.Hosts, m.o.Origins, m.o.OpenMetrics = o.Hosts, o.Origins, o.OpenMetrics

@@ -156,10 +156,22 @@ func (d *DB) Report(ctx context.Context, r history.NodeReport) (nodes []history.
 			err := rows.Scan(&n.Name, &n.Process, &n.Self, &leads, &n.Since, &silent, &n.Connected, &lag, &now)
 			n.Leads, n.Lag, n.Silent = leads.Bool, time.Duration(lag)*time.Microsecond, max(0, time.Duration(silent*float64(time.Second)))
 			nodes = append(nodes, n)
-			ahead = time.UnixMicro(int64(now * 1e6)).Sub(begun)
+			ahead = difference(time.UnixMicro(int64(now*1e6)), begun, time.Now())
 			return err
 		})
 	return nodes, ahead, err
+}
+
+// difference is how far a time by another clock is outside of the span in which it was read by this one's.
+func difference(at, from, to time.Time) time.Duration {
+	switch {
+	case at.After(to):
+		return at.Sub(to)
+	case at.Before(from):
+		return at.Sub(from)
+	default:
+		return 0
+	}
 }
 
 // GiveUp lets another node lead.
