@@ -3,9 +3,12 @@ package postgres
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"math"
 	"time"
+
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
@@ -138,10 +141,16 @@ func (t *tx) remove(where string, args ...any) (int, history.Pruned, error) {
 	return len(changes), pruned, err
 }
 
+// dropWait is how long dropping a partition waits for who reads tasks, as a backup does for long: writes wait meanwhile.
+const dropWait = 500 * time.Millisecond
+
 // dropWeeks drops the partitions of weeks of which no task is left, but for those of late: what was removed is returned to the file
-// system at once.
+// system at once. Those that are in use are dropped by a later run.
 func (p *pruner) dropWeeks(ctx context.Context) error {
-	return p.db.update(ctx, func(t *tx) error {
+	err := p.db.update(ctx, func(t *tx) error {
+		if err := t.Exec(fmt.Sprintf(`SET LOCAL lock_timeout = %d`, dropWait.Milliseconds())); err != nil {
+			return err
+		}
 		recent := int(p.db.now().UnixMicro()/weekLength) - 1
 		for week := range p.db.weeks {
 			if week >= recent {
@@ -161,6 +170,11 @@ func (p *pruner) dropWeeks(ctx context.Context) error {
 		}
 		return nil
 	})
+	if e, ok := errors.AsType[*pgconn.PgError](err); ok && e.Code == stateLocked {
+		p.db.log.Debug("empty weeks of tasks stay: somebody reads tasks", "error", err)
+		return nil
+	}
+	return err
 }
 
 // thin removes events that no execution shows from finished tasks that are old enough.
