@@ -168,11 +168,12 @@ func TestSpaceOfActiveTasksIsUsedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer func() { _ = db.Close() }()
-	for vacuums := 0; vacuums == 0; {
+	looks := time.NewTicker(10 * time.Millisecond)
+	defer looks.Stop()
+	for vacuums := 0; vacuums == 0; <-looks.C {
 		if err := db.QueryRowContext(ctx, `SELECT pg_stat_get_vacuum_count('tasks_active'::regclass)`).Scan(&vacuums); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Millisecond) // between looks
 	}
 	stop()
 	if err := <-ended; err != nil {

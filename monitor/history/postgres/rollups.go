@@ -63,6 +63,7 @@ func summed(r history.RollupRange) (fields [3]string, ok bool) {
 		fields[1] = `worker`
 	case history.ByQueue:
 		fields[2] = `queue`
+	case history.ByAll, history.ByTime: // none of them
 	}
 	return fields, true
 }
