@@ -223,8 +223,8 @@ func (c *serveCmd) serveClusters(ctx context.Context, log *slog.Logger) error {
 	if err := c.prepare(&all, log); err != nil {
 		return err
 	}
-	open := func() (dashboard.Shown, error) { return dashboard.NewClusters(all, list) }
-	u, err := dashboard.Open(all, open) //nolint:contextcheck // a migration is not cut short
+	open := func() (dashboard.Shown, error) { return dashboard.NewClusters(all, list) } //nolint:contextcheck // a migration is not cut short
+	u, err := dashboard.Open(all, open)
 	if err != nil {
 		return opened(err)
 	}

@@ -126,7 +126,7 @@ func TestEndToEndPagesOfNodesStayLive(t *testing.T) {
 	for err := error(nil); err == nil; {
 		_, err = gone.frame(ctx)
 	}
-	conn, _, err := websocket.Dial(ctx, fmt.Sprintf("ws%s/ws?topic=/tasks&epoch=%s&seq=%d", strings.TrimPrefix(server.URL, "http"), gone.Epoch, gone.Seq), nil) //nolint:bodyclose // of a socket
+	conn, _, err := websocket.Dial(ctx, fmt.Sprintf("ws%s/ws?topic=/tasks&epoch=%s&seq=%d", strings.TrimPrefix(server.URL, "http"), gone.Epoch, gone.Seq), nil)
 	if err != nil {
 		t.Fatalf("connect again: %v", err)
 	}

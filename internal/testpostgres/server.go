@@ -34,7 +34,7 @@ type Server struct {
 func NewServer(t testing.TB) *Server {
 	t.Helper()
 	s := &Server{t: t, bin: programs(t)}
-	dir, err := os.MkdirTemp("", "umbel-postgres-") // those of the test are closed to other users
+	dir, err := os.MkdirTemp("", "umbel-postgres-") //nolint:usetesting // other users cannot enter those of the test
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func NewServer(t testing.TB) *Server {
 		"--no-locale", "--no-sync").CombinedOutput(); err != nil {
 		t.Fatalf("initdb: %v\n%s", err, out)
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,11 +86,11 @@ func (s *Server) owner(dir string) *syscall.Credential {
 	if err := os.Chown(dir, uid, gid); err != nil {
 		s.t.Fatal(err)
 	}
-	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)} //nolint:gosec // ids are not negative
+	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(gid)}
 }
 
 func (s *Server) command(name string, args ...string) *exec.Cmd {
-	cmd := exec.Command(filepath.Join(s.bin, name), args...) //nolint:gosec // a program of PostgreSQL
+	cmd := exec.CommandContext(context.WithoutCancel(s.t.Context()), filepath.Join(s.bin, name), args...) //nolint:gosec // a program of PostgreSQL
 	cmd.Dir = filepath.Dir(s.data)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: s.as, Setpgid: true}
 	return cmd
