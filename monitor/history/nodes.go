@@ -6,7 +6,7 @@ import "time"
 type Node struct {
 	Name      string
 	Process   string // its number and its host, such as: process 812 on watch-1
-	Self      bool // it is this process
+	Self      bool   // it is this process
 	Leads     bool
 	Since     time.Time     // when it began to lead or to follow
 	Silent    time.Duration // since its last report
