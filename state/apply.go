@@ -4,14 +4,15 @@ import "cmp"
 
 // Change is the effect of an event on its task.
 type Change struct {
-	New                 bool   // the event was not known yet
-	First               bool   // it was the first event of its kind of its execution
-	Clock               int64  // the repaired clock that it was given
-	Name, Worker, Queue string // of its task after the event; empty if unknown
-	WaitMicros          int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen, or their clocks do not let it be known
-	PrefetchMicros      int64  // of a task-started without an ETA: since the task-received of its worker; 0 if that was not seen
-	Unstarted           Unstarted
-	OffsetMicros        int64 // how far the clock of its sender is ahead of the local one; 0 if it is taken as right
+	New            bool   // the event was not known yet
+	First          bool   // it was the first event of its kind of its execution
+	Clock          int64  // the repaired clock that it was given
+	Name, Queue    string // of its task after the event; empty if unknown
+	Worker         string // that sent it, or of its task if a client did; empty if unknown
+	WaitMicros     int64  // of a task-started: since the task-sent or task-received of its attempt; 0 if neither was seen, or their clocks do not let it be known
+	PrefetchMicros int64  // of a task-started without an ETA: since the task-received of its worker; 0 if that was not seen
+	Unstarted      Unstarted
+	OffsetMicros   int64 // how far the clock of its sender is ahead of the local one; 0 if it is taken as right
 }
 
 // Apply folds one event in and returns its effect. It copies what it keeps. Events that are neither of a task nor
@@ -82,7 +83,7 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 	c.byStamp.insert(c.itemOf(i, r))
 	c.tally.add(r)
 	c.version++
-	c.describe(ch, r, plain)
+	c.describe(ch, r, e, plain)
 	c.pack(r)
 	if !known {
 		c.evict()
@@ -109,10 +110,13 @@ func (c *Cluster) summarize(r *row) bool {
 }
 
 // describe sets ch to the effect of the newest record of a row.
-func (c *Cluster) describe(ch *Change, r *row, plain bool) {
+func (c *Cluster) describe(ch *Change, r *row, e *Event, plain bool) {
 	ch.New, ch.First = true, plain || c.firstOfKind(r, r.tail)
 	ch.Name, ch.Queue = c.routes.key(r.name).name, c.routes.key(r.sent).queue
-	if r.worker != 0 {
+	switch process := c.records.at(r.tail).process; {
+	case process != 0 && e.Kind != TaskSent: // which may be another than that of the task: an event may come late
+		ch.Worker = c.processes.key(process).Hostname
+	case r.worker != 0:
 		ch.Worker = c.hosts.key(r.worker)
 	}
 	if !plain {
