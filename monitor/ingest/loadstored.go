@@ -9,8 +9,10 @@ import (
 	"github.com/umbelhq/umbel/state"
 )
 
-// loadTime bounds reading a stored task.
-const loadTime = 10 * time.Second
+const (
+	loadTime = 10 * time.Second // bounds reading stored tasks once
+	loadPage = 500              // tasks read at once
+)
 
 // applyStored applies events of tasks that only the store may have, in their order. mu is held, but not while most of these
 // tasks are read. Each is loaded just before its event, since a new task may evict it. Events of those that cannot be read at present
@@ -30,26 +32,57 @@ func (in *Ingester) counts() bool { return in.shared == nil || in.leads.Load() }
 // present, nil if there are none. mu is held, but not while it reads.
 func (in *Ingester) readStored(ctx context.Context, events []state.Event) (saved map[string][]byte, unread map[string]bool) {
 	saved = make(map[string][]byte)
-	for i := range events {
-		if in.cluster.NeedsLoad(&events[i]) {
-			saved[events[i].ID] = nil
-		}
+	ids := in.unreadAmong(events, saved)
+	if len(in.deferred) > 0 { // then the store is not asked for each event
+		return saved, in.unreadable(ids)
 	}
-	away := len(in.deferred) > 0 // then the store is not asked for each event
 	in.mu.Unlock()
 	defer in.mu.Lock()
-	for id := range saved {
-		if !away {
-			saved[id], away = in.savedTask(ctx, id)
-		}
-		if away {
-			if unread == nil {
-				unread = make(map[string]bool)
-			}
-			unread[id] = true
-		}
+	return saved, in.unreadable(in.readSaved(ctx, ids, saved))
+}
+
+// unreadable returns a set of ids, nil if there are none.
+func (in *Ingester) unreadable(ids []string) map[string]bool {
+	if len(ids) == 0 {
+		return nil
 	}
-	return saved, unread
+	unread := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		unread[id] = true
+	}
+	return unread
+}
+
+// readSaved reads the saved events of tasks into saved, and returns those that cannot be read at present. A store across a network
+// reads many at once.
+func (in *Ingester) readSaved(ctx context.Context, ids []string, saved map[string][]byte) (left []string) {
+	if in.shared == nil {
+		for i, id := range ids {
+			body, away := in.savedTask(ctx, id)
+			if away {
+				return ids[i:]
+			}
+			saved[id] = body
+		}
+		return nil
+	}
+	for len(ids) > 0 {
+		page := ids[:min(loadPage, len(ids))]
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), loadTime)
+		tasks, err := in.shared.StoredTasks(ctx, page)
+		cancel()
+		if err != nil {
+			in.log.Error("stored tasks not read", "error", err)
+		}
+		if errors.Is(err, history.ErrUnreachable) {
+			return ids
+		}
+		for _, t := range tasks {
+			saved[t.ID] = t.Events
+		}
+		ids = ids[len(page):]
+	}
+	return nil
 }
 
 // applyRead applies events with what readStored has returned. mu is held.
@@ -61,14 +94,25 @@ func (in *Ingester) applyRead(ctx context.Context, events []state.Event, saved m
 				in.deferred = append(in.deferred, *e)
 				continue
 			}
-			body, read := saved[e.ID]
-			if !read { // an event before this one has evicted the task
-				body, _ = in.savedTask(ctx, e.ID)
+			if _, read := saved[e.ID]; !read { // an event before this one has evicted the task, and perhaps those of the next
+				in.readSaved(ctx, in.unreadAmong(events[i:min(i+loadPage, len(events))], saved), saved)
 			}
-			in.load(e.ID, body)
+			in.load(e.ID, saved[e.ID])
 		}
 		apply(e)
 	}
+}
+
+// unreadAmong returns the tasks of events that only the store may have and that are not in saved, each once. mu is held.
+func (in *Ingester) unreadAmong(events []state.Event, saved map[string][]byte) (ids []string) {
+	for i := range events {
+		id := events[i].ID
+		if _, read := saved[id]; !read && in.cluster.NeedsLoad(&events[i]) {
+			saved[id] = nil
+			ids = append(ids, id)
+		}
+	}
+	return ids
 }
 
 // applyDeferred applies events that wait for a store that could not be read, if it can be again.

@@ -117,6 +117,7 @@ func (in *Ingester) follow(ctx context.Context) (leads bool) {
 	try, step := time.NewTicker(leadEvery), time.NewTicker(followEvery)
 	defer try.Stop()
 	defer step.Stop()
+	unknown, failing := false, false // so that each is logged once
 	for {
 		select {
 		case <-ctx.Done():
@@ -130,10 +131,10 @@ func (in *Ingester) follow(ctx context.Context) (leads bool) {
 				continue
 			}
 			leads, err := in.shared.TryLead(ctx)
-			if err != nil && ctx.Err() == nil {
+			if err != nil && !unknown && ctx.Err() == nil {
 				in.log.Warn("it is not known who leads", "error", err)
 			}
-			if !leads {
+			if unknown = err != nil; !leads {
 				continue
 			}
 			cancel()
@@ -141,7 +142,8 @@ func (in *Ingester) follow(ctx context.Context) (leads bool) {
 			in.writer.lost = in.shared.Lost()
 			if err := in.takeOver(ctx); err == nil {
 				return true
-			} else if ctx.Err() == nil {
+			} else if !failing && ctx.Err() == nil {
+				failing = true
 				in.log.Error("history not restored", "error", err)
 			}
 		}
