@@ -128,7 +128,10 @@ func (n *nodes) leave(leader string) {
 	if status := n.nodes[leader].end(n.t, syscall.SIGTERM); status != 0 {
 		n.t.Errorf("stopped with status %d, want 0", status)
 	}
-	n.takenOver(leader, from)
+	stopping := n.now().Sub(from) // which takes what it takes to write everything, and ends the lease
+	if took, late := n.taken(leader, from); took > stopping+maxTakeOver+4*late {
+		n.t.Errorf("taken over after %v, %v of them to stop, want at most %v more", took, stopping, maxTakeOver)
+	}
 	n.start(leader)
 }
 
