@@ -29,7 +29,7 @@ LONGEST := ./cmd/umbel ./web ./monitor/history/sqlite ./monitor/remote ./web/flo
 
 # Tests of whole programs wait more than they compute.
 CORES := $(shell getconf _NPROCESSORS_ONLN 2>/dev/null || echo 2)
-OVERLAP := -p $(shell expr $(CORES) + 1) -parallel $(shell expr $(CORES) \* 4)
+OVERLAP := -p $(CORES) -parallel $(shell expr $(CORES) \* 3)
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "%-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

@@ -27,7 +27,7 @@ const watchShifts = `import(document.querySelector("script[type=module]").src).t
 const moved = `updates.refresh().then(drawn).then(() => [...shifts, ...shifts.watcher.takeRecords()].flatMap((e) => e.sources)
 	.filter((s) => s.previousRect.top !== s.currentRect.top)
 	.map((s) => [s.node?.nodeType === 1 ? s.node : s.node?.parentElement, s])
-	.filter(([node]) => node?.isConnected && !node.closest("tbody, .news"))
+	.filter(([node]) => node?.isConnected && !node.closest("tbody, .news, .pairs"))
 	.map(([node, s]) => node.tagName.toLowerCase() + "#" + node.id + "." + node.className + " in #" + node.parentElement.closest("[id]")?.id + " " +
 		[s.previousRect, s.currentRect].map((r) => Math.round(r.top) + "–" + Math.round(r.bottom)).join(" to ")).join(", "))`
 

@@ -80,9 +80,12 @@ func takeOver(t *testing.T, broker string) {
 
 	third := start(t, c.env, "serve", "--data-dir", t.TempDir())
 	second.part(t, "leads", 1) // the killed one is forgotten
-	if p := third.part(t, "follows", 1); !p.Items[0].Leads {
-		t.Errorf("the third knows %+v, want it to know that the second leads", p)
-	}
+	eventually(t, timeout, func() error {
+		if p := third.part(t, "follows", 1); !p.Items[0].Leads {
+			return fmt.Errorf("the third knows %+v, want it to know that the second leads", p)
+		}
+		return nil
+	})
 	if status := second.end(t, syscall.SIGTERM); status != 0 {
 		t.Errorf("the second ended with status %d, want 0", status)
 	}

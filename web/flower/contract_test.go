@@ -3,6 +3,7 @@ package flower_test
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/umbelhq/umbel/internal/testenv"
 )
@@ -53,9 +54,10 @@ func asked(t *testing.T, base string, c call) answer {
 		if err != nil {
 			t.Fatalf("%s: %v", base, err)
 		}
-		if attempt == 5 || !strings.Contains(a.body, "Unknown reason") {
+		if attempt == 8 || !strings.Contains(a.body, "Unknown reason") {
 			return a
 		}
+		<-time.After(time.Duration(attempt) * 500 * time.Millisecond) // a busy machine needs longer
 	}
 }
 
