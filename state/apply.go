@@ -83,7 +83,7 @@ func (c *Cluster) applyTask(e *Event, repaired int64, flags recordFlags, ch *Cha
 	c.byStamp.insert(c.itemOf(i, r))
 	c.tally.add(r)
 	c.version++
-	c.describe(ch, r, e, plain)
+	c.describe(ch, r, plain)
 	c.pack(r)
 	if !known {
 		c.evict()
@@ -110,12 +110,12 @@ func (c *Cluster) summarize(r *row) bool {
 }
 
 // describe sets ch to the effect of the newest record of a row.
-func (c *Cluster) describe(ch *Change, r *row, e *Event, plain bool) {
+func (c *Cluster) describe(ch *Change, r *row, plain bool) {
 	ch.New, ch.First = true, plain || c.firstOfKind(r, r.tail)
 	ch.Name, ch.Queue = c.routes.key(r.name).name, c.routes.key(r.sent).queue
-	switch process := c.records.at(r.tail).process; {
-	case process != 0 && e.Kind != TaskSent: // which may be another than that of the task: an event may come late
-		ch.Worker = c.processes.key(process).Hostname
+	switch rec := c.records.at(r.tail); {
+	case rec.kind != TaskSent && rec.process != 0: // which may be another than that of the task: an event may come late
+		ch.Worker = c.processes.key(rec.process).Hostname
 	case r.worker != 0:
 		ch.Worker = c.hosts.key(r.worker)
 	}

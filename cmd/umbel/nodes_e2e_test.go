@@ -37,9 +37,12 @@ var (
 )
 
 // TestNodesTakeOver has three Umbels share a history, and while events come does to the leader what can happen to one. Then every task
-// and every cell of the counts must be as in truth, on each node.
+// and every cell of the counts must be as in truth, on each node. make thorough also tries random schedules of faults.
 func TestNodesTakeOver(t *testing.T) {
 	t.Parallel()
+	if testenv.Thorough() {
+		endureAtRandom(t)
+	}
 	for name, faults := range map[string][]fault{"RabbitMQ": usualFaults, "Redis": fewFaults} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -48,12 +51,9 @@ func TestNodesTakeOver(t *testing.T) {
 	}
 }
 
-// TestNodesTakeOverAgainAndAgain does what TestNodesTakeOver does with random schedules of faults, if it is to be thorough.
-func TestNodesTakeOverAgainAndAgain(t *testing.T) { //nolint:tparallel // one after the other: each has four processes
-	t.Parallel()
-	if !testenv.Thorough() {
-		t.Skip("left out unless tests are thorough")
-	}
+// endureAtRandom does the same with random schedules of faults, one after the other: each has four processes.
+func endureAtRandom(t *testing.T) {
+	t.Helper()
 	for seed := range uint64(4) {
 		for name, broker := range brokers {
 			t.Run(fmt.Sprintf("%s/%d", name, seed), func(t *testing.T) {

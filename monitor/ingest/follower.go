@@ -157,10 +157,7 @@ func (f *follower) hand(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	of := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		of[id] = true
-	}
+	of := setOf(ids)
 	var journal []byte
 	for i := range f.batches {
 		err := state.EachJournaled(f.batches[i].journal, func(s *state.SavedEvent) {

@@ -34,23 +34,23 @@ func (in *Ingester) readStored(ctx context.Context, events []state.Event) (saved
 	saved = make(map[string][]byte)
 	ids := in.unreadAmong(events, saved)
 	if len(in.deferred) > 0 { // then the store is not asked for each event
-		return saved, in.unreadable(ids)
+		return saved, setOf(ids)
 	}
 	in.mu.Unlock()
 	defer in.mu.Lock()
-	return saved, in.unreadable(in.readSaved(ctx, ids, saved))
+	return saved, setOf(in.readSaved(ctx, ids, saved))
 }
 
-// unreadable returns a set of ids, nil if there are none.
-func (in *Ingester) unreadable(ids []string) map[string]bool {
+// setOf returns the set of ids, nil if there are none.
+func setOf(ids []string) map[string]bool {
 	if len(ids) == 0 {
 		return nil
 	}
-	unread := make(map[string]bool, len(ids))
+	set := make(map[string]bool, len(ids))
 	for _, id := range ids {
-		unread[id] = true
+		set[id] = true
 	}
-	return unread
+	return set
 }
 
 // readSaved reads the saved events of tasks into saved, and returns those that cannot be read at present. A store across a network
@@ -95,7 +95,9 @@ func (in *Ingester) applyRead(ctx context.Context, events []state.Event, saved m
 				continue
 			}
 			if _, read := saved[e.ID]; !read { // an event before this one has evicted the task, and perhaps those of the next
-				in.readSaved(ctx, in.unreadAmong(events[i:min(i+loadPage, len(events))], saved), saved)
+				for _, id := range in.readSaved(ctx, in.unreadAmong(events[i:min(i+loadPage, len(events))], saved), saved) {
+					delete(saved, id) // is read again for its own event
+				}
 			}
 			in.load(e.ID, saved[e.ID])
 		}
@@ -103,7 +105,7 @@ func (in *Ingester) applyRead(ctx context.Context, events []state.Event, saved m
 	}
 }
 
-// unreadAmong returns the tasks of events that only the store may have and that are not in saved, each once. mu is held.
+// unreadAmong adds the tasks of events that only the store may have to saved, and returns those that were not there. mu is held.
 func (in *Ingester) unreadAmong(events []state.Event, saved map[string][]byte) (ids []string) {
 	for i := range events {
 		id := events[i].ID
