@@ -10,9 +10,11 @@ const (
 	rateWindow   = 10 // seconds that Rates averages over
 	seriesLength = 60 // seconds of a Series
 	meterSize    = 64 // seconds kept: a power of two above seriesLength + 1
+	maxDelay     = 2  // seconds by which events may reach Umbel late, or a clock may be behind, without being told
 )
 
-// meter counts events by the second in which they were received. Seconds count from the start, by the monotonic clock.
+// meter counts events by the second in which they were received, or in which they happened if a broker has held them for more
+// than maxDelay. Seconds count by the monotonic clock, and those of a series before the start count too.
 type meter struct {
 	second int64 // the second being counted
 	ring   [meterSize]counts
@@ -25,11 +27,15 @@ type counts struct {
 
 // add counts an event that was received now.
 func (m *meter) add(e *state.Event, ch state.Change) {
-	c := &m.ring[m.second%meterSize]
-	c.events++
-	if !ch.New || !ch.First {
+	m.ring[m.second%meterSize].events++
+	held := int64(lateness(e, ch) / time.Second)
+	if held <= maxDelay {
+		held = 0
+	}
+	if !ch.New || !ch.First || held > seriesLength {
 		return
 	}
+	c := &m.ring[(m.second-held)%meterSize]
 	switch e.Kind {
 	case state.TaskReceived:
 		c.received++
@@ -43,9 +49,12 @@ func (m *meter) add(e *state.Event, ch state.Change) {
 	}
 }
 
+// secondOf is the second of a time since the start. No second of the ring is negative.
+func secondOf(now time.Duration) int64 { return meterSize + int64(now/time.Second) }
+
 // advance moves to the second of now, clearing those passed over.
 func (m *meter) advance(now time.Duration) {
-	second := int64(now / time.Second)
+	second := secondOf(now)
 	if second-m.second > meterSize {
 		m.second, m.ring = second, [meterSize]counts{}
 	}
@@ -69,10 +78,10 @@ func (m *meter) active() bool {
 func (m *meter) read(now time.Duration) Rates {
 	var r Rates
 	s := &r.Series
-	end := max(int64(now/time.Second), m.second)
+	end := max(secondOf(now), m.second)
 	for second := end - seriesLength; second < end; second++ {
 		var c counts
-		if second >= 0 && second <= m.second && second > m.second-meterSize {
+		if second <= m.second && second > m.second-meterSize {
 			c = m.ring[second%meterSize]
 		}
 		s.Received, s.Succeeded = append(s.Received, c.received), append(s.Succeeded, c.succeeded)

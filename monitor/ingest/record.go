@@ -28,8 +28,13 @@ type receipts struct {
 	broken bool                      // the broker was away meanwhile
 }
 
+// lateness returns how long before its receipt an event happened, by its sender's clock as far as Umbel can correct it.
+func lateness(e *state.Event, ch state.Change) time.Duration {
+	return time.Duration(e.ReceivedMicros-(e.Micros-ch.OffsetMicros)) * time.Microsecond
+}
+
 func (r *receipts) add(e *state.Event, ch state.Change) {
-	if e.ReceivedMicros-(e.Micros-ch.OffsetMicros) > maxLate.Microseconds() {
+	if lateness(e, ch) > maxLate {
 		return
 	}
 	if e.Kind == state.TaskSent && ch.New {

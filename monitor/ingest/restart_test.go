@@ -353,6 +353,36 @@ func statusOf(m *ingester, name string) (s state.Status) {
 	return s
 }
 
+// TestRatesCountWhatABrokerHasHeldWhereItHappened receives the tasks and heartbeats of ten minutes at once.
+func TestRatesCountWhatABrokerHasHeldWhereItHappened(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		<-time.After(time.Hour) // timestamps before 2000 are not taken
+		b, now := inproc.New(inproc.Options{}), time.Now()
+		m := run(t, ingest.Options{Broker: b, Store: memoryStore(t)})
+		const n = 600
+		for i := range n {
+			at, clock := now.Add(time.Duration(i-n+1)*time.Second).Unix(), 2*i
+			publish(t, b, fmt.Appendf(nil, `{"type":"worker-heartbeat","hostname":"w1","pid":7,"clock":%d,"freq":2.0,"timestamp":%d}`, clock+1, at),
+				fmt.Appendf(nil, `{"type":"task-succeeded","hostname":"w1","pid":7,"clock":%d,"timestamp":%d,"uuid":"t%d"}`, clock+2, at, i))
+		}
+		saved(t, m, 2*n)
+		<-time.After(time.Second)
+		got, late := m.Rates().Series.Succeeded, 0.0
+		for i, count := range got[:len(got)-4] {
+			if count != 1 {
+				t.Errorf("%d s ago %v tasks succeeded, want 1", len(got)-i, count)
+			}
+		}
+		for _, count := range got[len(got)-4:] {
+			late += count
+		}
+		if late < 3 || late > 4 {
+			t.Errorf("%v tasks succeeded in the last 4 s, want 4 at most", late)
+		}
+	})
+}
+
 // TestAClockThatIsSet sets the host's wall clock ahead by an hour, then back, twice. Whoever falls silent is late all the
 // same, whoever does not is not, and what happens is counted and saved.
 func TestAClockThatIsSet(t *testing.T) {
