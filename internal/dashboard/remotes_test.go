@@ -79,7 +79,7 @@ func TestOtherUmbelsHoldNothingUp(t *testing.T) {
 	s := newSeveral(t, dashboard.Options{Remotes: []*web.Remote{
 		{Name: "silent", URL: silent.URL},
 		{Name: "nonsense", URL: answering(t, "application/json", "{]")},
-		{Name: "long", URL: answering(t, "application/json", `{"level":"`+strings.Repeat("flowing", 10<<20/7)+`"}`)},
+		{Name: "long", URL: answering(t, "application/json", `{"level":"`+strings.Repeat("flowing", 1<<20/7)+`"}`)},
 		{Name: "longer", URL: answering(t, "application/json", `["`+strings.Repeat("x", 17<<20)+`"]`)},
 	}})
 	expectLocal := func() { // while the silent one is waited for, and after

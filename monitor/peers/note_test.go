@@ -38,8 +38,9 @@ func TestALeaderLeavesItsNote(t *testing.T) {
 		if got := two.Noted(); got != "last" {
 			t.Errorf("note %q, want the one that it had when it stopped", got)
 		}
-		three := start(t, b, "three")
 		two.Note(strings.Repeat("x", peers.MaxNote+1))
+		synctest.Wait()
+		three := start(t, b, "three")
 		pass(3 * time.Second)
 		if got := three.Noted(); got != "" || three.Status().State != peers.Follows {
 			t.Errorf("note of %d bytes, state %s", len(got), three.Status().State)
