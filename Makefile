@@ -49,9 +49,9 @@ lint: ## golangci-lint, import rules included; TypeScript over the scripts of th
 	scripts/deployment
 	$(TOOL) golangci-lint run
 
-test: ## all tests, on real brokers and in a browser
+test: ## all tests but those of make e2e, on real brokers and in a browser
 	scripts/deps
-	scripts/services run go test $(NO_VET) $(OVERLAP) -timeout 30m $(LONGEST) ./...
+	scripts/services run go test $(NO_VET) $(OVERLAP) -skip EndToEnd -timeout 30m $(LONGEST) ./...
 
 race: export CGO_ENABLED := 1
 race: ## the tests that run in one program, with the race detector
@@ -69,9 +69,10 @@ thorough: ## what make test tries a tenth of: every random case
 simulate: ## what Umbel concludes compared with the truth of 10,000 simulated histories
 	UMBEL_TEST_THOROUGH=1 go test -timeout 60m -count 1 -v ./monitor/simulate/truth
 
-e2e: ## only the tests named EndToEnd: real Celery, broker and browser
+e2e: ## the tests named EndToEnd: real Celery, broker and browser
 	scripts/deps
-	scripts/services run go test -timeout 20m -count 1 -v -run EndToEnd ./...
+	scripts/services run go test $(NO_VET) $(OVERLAP) -run EndToEnd -timeout 20m \
+		$$(git grep -l '^func Test.*EndToEnd' -- '*_test.go' | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 rabbitmq4: ## what depends on RabbitMQ's version, on RabbitMQ 4
 	scripts/deps
@@ -118,8 +119,8 @@ screenshots: ## the pictures of the documentation, from a demo
 verify: ## generated code, formatting and go.mod are current
 	scripts/verify
 
-check: ## what CI runs: verify, lint, platforms, vulnerabilities, contract, allocations, test, race
-	@for stage in verify lint platforms vulnerabilities contract allocations test race; do \
+check: ## what CI runs: verify, lint, platforms, vulnerabilities, contract, allocations, test, e2e, race
+	@for stage in verify lint platforms vulnerabilities contract allocations test e2e race; do \
 		start=$$SECONDS; \
 		$(MAKE) --no-print-directory $$stage; \
 		echo "== $$stage took $$((SECONDS - start)) s"; \
