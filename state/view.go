@@ -198,7 +198,8 @@ type Query struct {
 // Position is a place in the list of tasks.
 type Position struct {
 	Stamp clock.Stamp
-	Value int64 // that the list is sorted by, where it is not by Stamp
+	Value int64  // that the list is sorted by, where it is not by Stamp
+	Word  string // the same of a list in alphabetical order, in which Compare has no part
 	ID    string
 }
 

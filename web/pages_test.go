@@ -34,8 +34,12 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		"tasks, none by text": {"/ops/tasks?q=nope&state=FAILURE", 200, "/tasks?q=nope+state%3Afailure", []string{
 			`<a href="/ops/tasks?q=state%3Afailure" data-swap>Without <code>nope</code></a> 10 tasks`, `value="nope state:failure"`,
 		}},
-		"tasks, sorted":  {"/ops/tasks?sort=started", 200, "/tasks?sort=started", []string{"oldest “Started” first; tasks without it are omitted"}},
-		"tasks, columns": {"/ops/tasks?cols=exc,id", 200, "/tasks?cols=exc%2Cid", []string{"ValueError(&#39;&lt;b&gt;&#39;)", "Usual columns"}},
+		"tasks by name": {"/ops/tasks?sort=name", 200, "/tasks?sort=name", []string{
+			"by “Task”; tasks without it are omitted", `href="/ops/tasks?sort=-name"`, `href="/ops/tasks?sort=worker"`,
+		}},
+		"tasks from Z to A": {"/ops/tasks?sort=-name", 200, "/tasks?sort=-name", []string{"by “Task” from Z to A", `<a href="/ops/tasks" `}},
+		"tasks, sorted":     {"/ops/tasks?sort=started", 200, "/tasks?sort=started", []string{"oldest “Started” first; tasks without it are omitted"}},
+		"tasks, columns":    {"/ops/tasks?cols=exc,id", 200, "/tasks?cols=exc%2Cid", []string{"ValueError(&#39;&lt;b&gt;&#39;)", "Usual columns"}},
 		"tasks, wrong limit": {"/ops/tasks?limit=0&q=x", 400, "", []string{
 			"<code>limit</code> must be a whole number from 1 to 500", `value="x"`,
 		}},
@@ -51,7 +55,7 @@ func TestPagesTellWhatTheClusterHolds(t *testing.T) {
 		}},
 		"tasks, wrong cursor":   {"/ops/tasks?cursor=x", 400, "", []string{"<code>cursor</code> must be a cursor"}},
 		"tasks, wrong column":   {"/ops/tasks?cols=id,nope", 400, "", []string{"<code>cols</code> has no column"}},
-		"tasks, wrong order":    {"/ops/tasks?sort=name", 400, "", []string{"<code>sort</code> must be one of"}},
+		"tasks, wrong order":    {"/ops/tasks?sort=args", 400, "", []string{"<code>sort</code> must be one of"}},
 		"tasks, other's params": {"/ops/tasks?utm=1", 200, "/tasks", []string{"30 tasks"}},
 		"task": {"/ops/tasks/task-01", 200, "/tasks/task-01", []string{
 			"billing.", "<b>charge</b>", "Traceback: &lt;b&gt;", "task-failed",

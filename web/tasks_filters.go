@@ -166,11 +166,17 @@ func (p *tasksPage) table(q query.Tasks) templates.Table {
 		case !f.Sortable():
 			continue
 		case q.Sort.Field != f:
-			s.Href = q.By(lang.Sort{Field: f}).URL(path)
-		case q.Sort.Ascending:
-			s.Order, s.Href = "ascending", q.By(lang.Sort{}).URL(path)
+			s.Href = q.By(lang.Sort{Field: f, Ascending: f.Alphabetical()}).URL(path)
 		default:
-			s.Order, s.Href = "descending", q.By(lang.Sort{Field: f, Ascending: true}).URL(path)
+			s.Order = "descending"
+			if q.Sort.Ascending {
+				s.Order = "ascending"
+			}
+			var other lang.Sort // after both ways, the usual order
+			if q.Sort.Ascending == f.Alphabetical() {
+				other = lang.Sort{Field: f, Ascending: !q.Sort.Ascending}
+			}
+			s.Href = q.By(other).URL(path)
 		}
 		t.Sorts[f.String()] = s
 	}
@@ -182,6 +188,14 @@ func sorted(s lang.Sort) string {
 	if s.Field == 0 {
 		return ""
 	}
+	column := "“" + templates.ColumnLabel(s.Field.String()) + "”"
+	if s.Field.Alphabetical() {
+		way := "by " + column
+		if !s.Ascending {
+			way += " from Z to A"
+		}
+		return way + "; tasks without it are omitted"
+	}
 	way := map[lang.Type][2]string{
 		lang.Time: {"newest", "oldest"}, lang.Duration: {"longest", "shortest"}, lang.Number: {"greatest", "least"},
 	}[s.Field.Type()]
@@ -189,7 +203,7 @@ func sorted(s lang.Sort) string {
 	if s.Ascending {
 		word = way[1]
 	}
-	return word + " “" + templates.ColumnLabel(s.Field.String()) + "” first; tasks without it are omitted"
+	return word + " " + column + " first; tasks without it are omitted"
 }
 
 // maxTabs bounds how many saved views are shown above a list; the page of views has all.

@@ -137,6 +137,8 @@ type TaskReader interface {
 	// Values returns at most limit values of a field of type Word, or State, that contain part, ignoring case. Of a rarely
 	// asked field, it returns values of the newest tasks.
 	Values(ctx context.Context, f query.Field, part string, limit int) ([]string, error)
+	// Words returns the first values of a range of those that tasks have in a field that is Alphabetical.
+	Words(ctx context.Context, r WordRange) ([]string, error)
 }
 
 // TaskRequest asks for a page of a list of tasks.

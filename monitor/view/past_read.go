@@ -95,6 +95,9 @@ func (p *Past) tasks(ctx context.Context, q history.TaskRequest, divided []state
 	if q.Query, err = ResolveCauses(ctx, p, p.resolve(q.Query), q.Now); err != nil {
 		return history.TaskPage{}, err
 	}
+	if q.Sort.Field.Alphabetical() {
+		return history.TasksByWord(ctx, pastWords{p, divided}, q)
+	}
 	l := newList(q)
 	for i := range divided {
 		l.add(&divided[i])
@@ -128,6 +131,25 @@ func (p *Past) tasks(ctx context.Context, q history.TaskRequest, divided []state
 		}
 		rest.From = next
 	}
+}
+
+// pastWords are the values of fields as they were.
+type pastWords struct {
+	*Past
+
+	divided []state.Task
+}
+
+func (p pastWords) Tasks(ctx context.Context, q history.TaskRequest) (history.TaskPage, error) {
+	return p.tasks(ctx, q, p.divided)
+}
+
+func (p pastWords) Words(ctx context.Context, w history.WordRange) ([]string, error) {
+	words, err := p.store.Words(ctx, w)
+	for i := range p.divided {
+		words = append(words, w.Field.Word(&p.divided[i]))
+	}
+	return w.Next(words), err //nolint:wrapcheck // the caller's sentence
 }
 
 // Count returns how many tasks there were, and ErrNotPast for queries: their lists tell how many tasks they show.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 
 	"github.com/umbelhq/umbel/monitor/history"
@@ -24,6 +25,9 @@ func (r *Reader) Tasks(ctx context.Context, q history.TaskRequest) (history.Task
 	if q.Query, err = r.resolveCauses(ctx, q.Query); err != nil {
 		return history.TaskPage{}, err
 	}
+	if q.Sort.Field.Alphabetical() {
+		return history.TasksByWord(ctx, r, q)
+	}
 	if page, ok := r.tasksInMemory(q); ok {
 		return page, nil
 	}
@@ -32,6 +36,35 @@ func (r *Reader) Tasks(ctx context.Context, q history.TaskRequest) (history.Task
 		return *cmp.Or(done, &history.TaskPage{}), err
 	}
 	return r.mergedTasks(ctx, resolved)
+}
+
+// Words returns values of a field that tasks in memory or in the history have, in alphabetical order.
+func (r *Reader) Words(ctx context.Context, w history.WordRange) ([]string, error) {
+	stored, err := r.store.Words(ctx, w)
+	if err != nil {
+		return nil, err
+	}
+	var counts state.Counts
+	r.source.View(func(c state.View) { counts = c.Counts() })
+	return w.Next(slices.Concat(stored, wordsOf(counts, w.Field))), nil
+}
+
+// wordsOf returns the values of a field that is Alphabetical.
+func wordsOf(c state.Counts, f query.Field) []string {
+	switch f {
+	case query.Name:
+		return slices.Collect(maps.Keys(c.ByName))
+	case query.Worker:
+		return slices.Collect(maps.Keys(c.ByWorker))
+	case query.Queue:
+		return slices.Collect(maps.Keys(c.ByQueue))
+	default:
+		var states []string
+		for s := range c.ByState {
+			states = append(states, string(s))
+		}
+		return states
+	}
 }
 
 // tasksInMemory answers from memory alone, false if the history may have more tasks for the page.

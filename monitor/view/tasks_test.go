@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -74,6 +75,8 @@ func compareLists(t *testing.T, c *cluster, all *state.Cluster) {
 			{Field: query.Started, Ascending: true},
 			{Field: query.Retries},
 			{Field: query.Run, Ascending: true},
+			{Field: query.Name, Ascending: true},
+			{Field: query.State},
 		} {
 			for _, limit := range []int{3, 500} {
 				r := history.TaskRequest{Query: q, Sort: sort, Limit: limit, Now: now}
@@ -138,8 +141,12 @@ func matching(c *state.Cluster, r history.TaskRequest) []state.Task {
 	for page := c.Tasks(state.Query{Limit: 500}); ; page = c.Tasks(state.Query{Limit: 500, From: page.Older}) {
 		for _, t := range page.Tasks {
 			at, known := state.Position{Stamp: t.Stamp, ID: t.ID}, true
-			if r.Sort.Field != 0 {
-				at.Value, known = r.Sort.Field.Int(&t)
+			switch f := r.Sort.Field; {
+			case f.Alphabetical():
+				at.Word = f.Word(&t)
+				known = at.Word != ""
+			case f != 0:
+				at.Value, known = f.Int(&t)
 			}
 			if known && r.Query.Match(&t, r.Now) {
 				rows = append(rows, row{at, t})
@@ -150,9 +157,15 @@ func matching(c *state.Cluster, r history.TaskRequest) []state.Task {
 		}
 	}
 	slices.SortFunc(rows, func(a, b row) int { return a.at.Compare(b.at) })
-	if !r.Sort.Ascending {
+	if !r.Sort.Ascending || r.Sort.Field.Alphabetical() {
 		slices.Reverse(rows)
 	}
+	slices.SortStableFunc(rows, func(a, b row) int {
+		if r.Sort.Ascending {
+			return strings.Compare(a.at.Word, b.at.Word)
+		}
+		return strings.Compare(b.at.Word, a.at.Word)
+	})
 	tasks := make([]state.Task, len(rows))
 	for i := range rows {
 		tasks[i] = rows[i].task

@@ -158,6 +158,6 @@ const (
 
 // Sort is the sort order of a list. The zero value is newest change first.
 type Sort struct {
-	Field     Field // 0, or one of Sent, Received, Started, Finished, Wait, Run, Retries; tasks without it are left out
-	Ascending bool
+	Field     Field // 0, or one that is Sortable; tasks without it are left out
+	Ascending bool  // tasks with equal values are sorted the same way, but of an Alphabetical field by newest change first
 }

@@ -103,13 +103,14 @@ func TestSort(t *testing.T) {
 	t.Parallel()
 	for in, want := range map[string]query.Sort{
 		"": {}, "run": {Field: query.Run, Ascending: true}, "-retries": {Field: query.Retries}, "-sent": {Field: query.Sent},
+		"-worker": {Field: query.Worker}, "name": {Field: query.Name, Ascending: true},
 	} {
 		got, ok := query.ParseSort(in)
 		if !ok || got != want || got.String() != in {
 			t.Errorf("ParseSort(%q) = %+v, %v, which reads %q, want %+v", in, got, ok, got, want)
 		}
 	}
-	for _, in := range []string{"name", "-", "--run", "x", "is", " run"} {
+	for _, in := range []string{"args", "-", "--run", "x", "is", " run"} {
 		if got, ok := query.ParseSort(in); ok {
 			t.Errorf("ParseSort(%q) = %+v, want none", in, got)
 		}

@@ -1,6 +1,10 @@
 package query
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/umbelhq/umbel/state"
+)
 
 // ParseSort parses a sort order: a sortable field, with - before it for the greatest value first. An empty text is the
 // zero Sort.
@@ -34,6 +38,31 @@ func (f Field) Sortable() bool {
 	case Sent, Received, Started, Finished, Wait, Run, Retries:
 		return true
 	default:
-		return false
+		return f.Alphabetical()
 	}
+}
+
+// Alphabetical reports whether lists that are sorted by the field are in the order of words.
+func (f Field) Alphabetical() bool {
+	return f == Name || f == Worker || f == Queue || f == State
+}
+
+// Word returns what a task has in an alphabetical field, empty if that is not known.
+func (f Field) Word(t *state.Task) string {
+	var word *string
+	switch f {
+	case Name:
+		word = t.Name
+	case Worker:
+		word = t.Worker
+	case Queue:
+		word = t.Queue
+	case State:
+		return string(t.State)
+	default:
+	}
+	if word == nil {
+		return ""
+	}
+	return *word
 }

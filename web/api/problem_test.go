@@ -33,7 +33,7 @@ func TestProblems(t *testing.T) {
 		"state":             {"/tasks?state=a%20b", 400, "state", "state must be"},
 		"cursor":            {"/tasks?cursor=x", 400, "cursor", "cursor must be"},
 		"query":             {"/tasks?q=state:failure+nane:x", 400, "q", "q is invalid: there is no field nane"},
-		"order":             {"/tasks?sort=name", 400, "sort", "sort must be one of"},
+		"order":             {"/tasks?sort=args", 400, "sort", "sort must be one of"},
 		"columns":           {"/tasks?cols=nope", 400, "cols", `cols has no column "nope"`},
 		"export limit":      {"/tasks/export?limit=5", 400, "limit", "query.limit: unknown query parameter"},
 		"export format":     {"/tasks/export?format=xls", 400, "format", `expected value to be one of "csv, jsonl"`},

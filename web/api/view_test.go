@@ -77,7 +77,7 @@ func TestViewsThatCannotBeKept(t *testing.T) {
 		"control in name": {"POST", "/views", `{"name":"a\u0000b"}`, 400, "1 to 100 characters"},
 		"system's name":   {"POST", "/views", `{"name":"stuck"}`, 400, "is built in"},
 		"wrong query":     {"POST", "/views", `{"name":"x","query":"nane:y"}`, 400, "there is no field nane"},
-		"wrong order":     {"POST", "/views", `{"name":"x","sort":"name"}`, 400, "sort must be one of"},
+		"wrong order":     {"POST", "/views", `{"name":"x","sort":"args"}`, 400, "sort must be one of"},
 		"wrong columns":   {"POST", "/views", `{"name":"x","cols":"nope"}`, 400, "cols has no column"},
 		"other's name":    {"PUT", "/views/1", `{"name":"TWO"}`, 400, `A view named "two" already exists`},
 		"unknown":         {"PUT", "/views/99", `{"name":"x"}`, 404, "no view 99"},

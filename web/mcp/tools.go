@@ -22,7 +22,7 @@ type none struct{}
 
 type tasksInput struct {
 	Query  string `json:"query,omitempty" jsonschema:"Query, at most 2,048 bytes; empty for all tasks."`
-	Sort   string `json:"sort,omitempty" jsonschema:"sent, received, started, finished, wait, run or retries, with a leading - for descending order. Tasks without the field are left out. Default: newest change first."`
+	Sort   string `json:"sort,omitempty" jsonschema:"sent, received, started, finished, wait, run or retries, or name, worker, queue or state in alphabetical order; with a leading - for descending order. Tasks without the field are left out. Default: newest change first."`
 	Limit  int    `json:"limit,omitempty" jsonschema:"Number of tasks, 1 to 50. Default 20."`
 	Cursor string `json:"cursor,omitempty" jsonschema:"next of an earlier result of the same query and sort."`
 }

@@ -9,9 +9,10 @@ import (
 )
 
 // A cursor is base64url, unpadded, of: format version (1 byte), direction (1 byte), the value that the list
-// is sorted by, clock and micros (signed varints), length of the origin (unsigned varint), origin, id.
+// is sorted by, clock and micros (signed varints), the word that it is sorted by, origin, id. The texts but the last
+// follow their lengths (unsigned varints).
 const (
-	cursorVersion = 2
+	cursorVersion = 3
 	cursorOlder   = 0
 	cursorNewer   = 1
 )
@@ -27,8 +28,10 @@ func Encode(pos state.Position, newer bool) string {
 	b = binary.AppendVarint(b, pos.Value)
 	b = binary.AppendVarint(b, pos.Stamp.Clock)
 	b = binary.AppendVarint(b, pos.Stamp.Micros)
-	b = binary.AppendUvarint(b, uint64(len(pos.Stamp.Origin)))
-	b = append(b, pos.Stamp.Origin...)
+	for _, text := range [...]string{pos.Word, pos.Stamp.Origin} {
+		b = binary.AppendUvarint(b, uint64(len(text)))
+		b = append(b, text...)
+	}
 	b = append(b, pos.ID...)
 	return base64.RawURLEncoding.EncodeToString(b)
 }
@@ -48,15 +51,20 @@ func decode(s string) (pos state.Position, newer, ok bool) {
 		}
 		b = b[n:]
 	}
-	origin, n := binary.Uvarint(b)
-	if n <= 0 || origin > uint64(len(b)-n) {
-		return pos, false, false
+	var texts [2]string // word, origin
+	for i := range texts {
+		length, n := binary.Uvarint(b)
+		if n <= 0 || length > uint64(len(b)-n) {
+			return pos, false, false
+		}
+		b = b[n:]
+		texts[i], b = string(b[:length]), b[length:]
 	}
-	b = b[n:]
 	pos = state.Position{
-		Stamp: clock.Stamp{Clock: numbers[1], Micros: numbers[2], Origin: string(b[:origin])},
+		Stamp: clock.Stamp{Clock: numbers[1], Micros: numbers[2], Origin: texts[1]},
 		Value: numbers[0],
-		ID:    string(b[origin:]),
+		Word:  texts[0],
+		ID:    string(b),
 	}
 	return pos, newer, Encode(pos, newer) == s
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	gocmp "github.com/google/go-cmp/cmp"
@@ -72,6 +73,7 @@ func (x SearchFixture) all(t *testing.T, s history.Store, tasks []state.Task, rn
 func sortable() []query.Field {
 	return []query.Field{
 		query.Sent, query.Received, query.Started, query.Finished, query.Wait, query.Run, query.Retries,
+		query.Name, query.Worker, query.Queue, query.State,
 	}
 }
 
@@ -79,14 +81,19 @@ func sortable() []query.Field {
 func listed(tasks []state.Task, r history.TaskRequest) []string {
 	type place struct {
 		value int64
+		word  string
 		task  *state.Task
 	}
 	var places []place
 	for i := range tasks {
 		p := place{task: &tasks[i]}
 		known := true
-		if r.Sort.Field != 0 {
-			p.value, known = r.Sort.Field.Int(p.task)
+		switch f := r.Sort.Field; {
+		case f.Alphabetical():
+			p.word = f.Word(p.task)
+			known = p.word != ""
+		case f != 0:
+			p.value, known = f.Int(p.task)
 		}
 		if known && r.Query.Match(p.task, r.Now) {
 			places = append(places, p)
@@ -94,10 +101,14 @@ func listed(tasks []state.Task, r history.TaskRequest) []string {
 	}
 	slices.SortFunc(places, func(a, b place) int {
 		c := cmp.Or(cmp.Compare(a.value, b.value), a.task.Stamp.Compare(b.task.Stamp), cmp.Compare(a.task.ID, b.task.ID))
-		if r.Sort.Ascending {
-			return c
+		words := strings.Compare(a.word, b.word)
+		if !r.Sort.Ascending {
+			words = -words
 		}
-		return -c
+		if !r.Sort.Ascending || r.Sort.Field.Alphabetical() {
+			c = -c
+		}
+		return cmp.Or(words, c)
 	})
 	ids := []string{}
 	for _, p := range places {

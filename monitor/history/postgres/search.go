@@ -26,6 +26,9 @@ const maxPage = 500
 func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (page history.TaskPage, err error) {
 	defer annotate(&err, "search history")
 	r.Limit = min(max(r.Limit, 1), maxPage)
+	if r.Sort.Field.Alphabetical() {
+		return history.TasksByWord(ctx, d, r)
+	}
 	err = d.search(ctx, r, func(s *search) error {
 		page, err = s.page(ctx)
 		return err

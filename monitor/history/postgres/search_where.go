@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/history/tables"
 	"github.com/umbelhq/umbel/monitor/history/tasktext"
 	"github.com/umbelhq/umbel/monitor/history/where"
@@ -177,6 +178,24 @@ func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) 
 	}
 	slices.Sort(values)
 	return values[:min(limit, len(values))], nil
+}
+
+// Words returns values of a field that tasks have, in alphabetical order. Each step finds the next one in the index.
+func (d *DB) Words(ctx context.Context, r history.WordRange) (words []string, err error) {
+	defer annotate(&err, "list words")
+	column := where.Column(r.Field)
+	after, order := " > ", " ORDER BY "+column
+	if r.Descending {
+		after, order = " < ", order+" DESC"
+	}
+	first := column + after + "?"
+	if r.After == "" {
+		first = column + " > ?"
+	}
+	return tables.List[string](ctx, d.read, `WITH RECURSIVE used AS (
+			(SELECT `+column+` AS value FROM tasks WHERE `+first+order+` LIMIT 1)
+			UNION ALL SELECT (SELECT `+column+` FROM tasks WHERE `+column+after+`used.value`+order+` LIMIT 1) FROM used WHERE used.value > ''
+		) SELECT value FROM used WHERE value > '' LIMIT ?`, r.After, r.Limit)
 }
 
 // Text compiles a term on texts, which are in the column text, in lower case. Which of them holds it is decided by

@@ -22,6 +22,9 @@ const maxPage = 500
 func (d *DB) Tasks(ctx context.Context, r history.TaskRequest) (page history.TaskPage, err error) {
 	defer annotate(&err, "search history")
 	r.Limit = min(max(r.Limit, 1), maxPage)
+	if r.Sort.Field.Alphabetical() {
+		return history.TasksByWord(ctx, d, r)
+	}
 	err = d.snapshot(ctx, func(q tables.Reader) error {
 		s, err := newSearch(ctx, q, r, d.limits, false)
 		if err == nil {
@@ -71,6 +74,18 @@ func (d *DB) Values(ctx context.Context, f query.Field, part string, limit int) 
 	}
 	slices.Sort(values)
 	return values[:min(limit, len(values))], nil
+}
+
+// Words returns values of a field that tasks have, in alphabetical order.
+func (d *DB) Words(ctx context.Context, r history.WordRange) (words []string, err error) {
+	defer annotate(&err, "list words")
+	after, direction := "text > ?1", ""
+	if r.Descending {
+		after, direction = "(text < ?1 OR ?1 = '')", " DESC"
+	}
+	return tables.List[string](ctx, d.read, `SELECT text FROM symbols
+		WHERE text <> '' AND `+after+` AND EXISTS (SELECT 1 FROM tasks WHERE `+where.Column(r.Field)+` = symbols.symbol)
+		ORDER BY text`+direction+` LIMIT ?2`, r.After, r.Limit)
 }
 
 // snapshot calls f in a read transaction.
