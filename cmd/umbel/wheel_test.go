@@ -70,7 +70,7 @@ func execute(t *testing.T, name string, args ...string) string {
 }
 
 // The wheel is as PyPI wants it, and the same bytes each time.
-func TestWheelIsValid(t *testing.T) {
+func TestEndToEndWheelIsValid(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	tags := execute(t, testenv.Python(t), "testdata/wheel/check.py", i.wheel)
@@ -120,7 +120,7 @@ func TestWheelHasAPythonVersion(t *testing.T) {
 }
 
 // What pip installs needs neither Celery nor any Python code.
-func TestWheelRunsTheDemo(t *testing.T) {
+func TestEndToEndWheelRunsTheDemo(t *testing.T) {
 	t.Parallel()
 	i := install(t)
 	if got, want := execute(t, i.program, "--version"), "umbel 1.2.3\n"; got != want {
