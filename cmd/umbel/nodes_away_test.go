@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/umbelhq/umbel/internal/testenv"
@@ -41,6 +42,24 @@ func TestPostgresAwayAtStart(t *testing.T) {
 	status, _, complaint := once(t, nil, nil, "serve", "--broker-url", "amqp://127.0.0.1:1/", "--listen", "127.0.0.1:0", "--history", server.URL+"-none")
 	if status != 1 || strings.Count(complaint, "\n") != 1 || !strings.Contains(complaint, "has no such database") {
 		t.Errorf("a wrong database: status %d and %q, want 1 and one sentence", status, complaint)
+	}
+}
+
+// TestNodesAreRefused starts nodes on a database that will not serve them, however long they wait.
+func TestNodesAreRefused(t *testing.T) {
+	t.Parallel()
+	newer, plain := testpostgres.Schema(t), testpostgres.Schema(t)
+	start(t, nil, "serve", "--broker-url", "amqp://127.0.0.1:1/", "--history", newer).end(t, syscall.SIGTERM)
+	testpostgres.Execute(t, newer, "INSERT INTO goose_db_version (version_id, is_applied) VALUES (1000, true)")
+	for says, address := range map[string]string{
+		"written by a newer version of Umbel (schema 1000": newer,
+		"check the name, the password and pg_hba.conf":     plain + "&user=nobody-of-that-name",
+		"PostgreSQL is read-only, such as a replica":       plain + "&default_transaction_read_only=on",
+	} {
+		status, _, complaint := once(t, nil, nil, "serve", "--broker-url", "amqp://127.0.0.1:1/", "--listen", "127.0.0.1:0", "--node", "one", "--history", address)
+		if status != 1 || strings.Count(complaint, "\n") != 1 || !strings.Contains(complaint, says) {
+			t.Errorf("status %d and %q, want 1 and one sentence: %s", status, complaint, says)
+		}
 	}
 }
 
