@@ -108,23 +108,26 @@ func (l Layout) spanned(path string) string {
 	return address
 }
 
+// entries lead to the main pages. What people on call look at comes first: on a phone, five fit.
 func (l Layout) entries() []entry {
 	list := []entry{
 		{SectionOverview, "layout-dashboard", "Overview", l.spanned("/")},
 		{SectionTasks, "list-checks", "Tasks", l.spanned("/tasks")},
-		{SectionTypes, "timer", "Task types", l.spanned(TypesPath)},
-		{SectionWorkflows, "workflow", "Workflows", string(l.path(WorkflowsPath))},
-		{SectionSchedules, "clock", "Schedules", string(l.path(SchedulesPath))},
 		{SectionFailures, "bug", "Failures", l.spanned("/failures")},
+		{SectionWorkers, "server", "Workers", string(l.path("/workers"))},
 	}
+	if l.HasCommands {
+		list = append(list, entry{SectionQueues, "layers", "Queues", l.spanned("/queues")})
+	}
+	list = append(list,
+		entry{SectionTypes, "timer", "Task types", l.spanned(TypesPath)},
+		entry{SectionWorkflows, "workflow", "Workflows", string(l.path(WorkflowsPath))},
+		entry{SectionSchedules, "clock", "Schedules", string(l.path(SchedulesPath))})
 	if !l.HidesPayload {
 		list = append(list, entry{SectionDuplicates, "files", "Duplicates", string(l.path("/duplicates"))})
 	}
-	list = append(list, entry{SectionWorkers, "server", "Workers", string(l.path("/workers"))})
 	if l.HasCommands {
-		list = append(list,
-			entry{SectionQueues, "layers", "Queues", l.spanned("/queues")},
-			entry{SectionOutbox, "send", "Outbox", string(l.path("/outbox"))})
+		list = append(list, entry{SectionOutbox, "send", "Outbox", string(l.path("/outbox"))})
 	}
 	if l.HasAlerts {
 		list = append(list, entry{SectionAlerts, "bell", "Alerts", string(l.path("/alerts"))})

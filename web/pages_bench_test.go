@@ -121,7 +121,7 @@ func benchPages(b *testing.B, n int) (web.Options, []string) {
 		"/outbox/{request}":    {"/outbox/1"},
 		"/views/*":             nil,
 		"/login/{provider}":    nil,
-		"/tasks":               {"/tasks", "/tasks?q=state%3Afailure", "/tasks?q=is%3Alost", "/tasks?q=name%3Abilling.charge_0", "/tasks?chart=7d", "/tasks?sort=-run", "/tasks?q=41834"},
+		"/tasks":               {"/tasks", "/tasks?q=state%3Afailure", "/tasks?q=is%3Alost", "/tasks?q=name%3Abilling.charge_0", "/tasks?chart=7d", "/tasks?sort=-run", "/tasks?sort=name", "/tasks?q=41834"},
 		"/types":               {"/types", "/types?last=7d", "/types?last=30d"},
 		"/workflows":           {"/workflows", "/workflows?state=failed"},
 		"/":                    {"/", "/?chart=7d"},
