@@ -75,11 +75,11 @@ func paletteFinds(t *testing.T, b context.Context) {
 
 	tb.palette()
 	tb.press("work")
-	tb.until(options + `.startsWith("Workflows g f Page, Workers g w Page")`)
+	tb.until(options + `.startsWith("Workers g w Page, Workflows g f Page")`)
 	tb.press(kb.ArrowDown)
-	tb.until(chosenOption + ` === "Workers g w Page"`)
+	tb.until(chosenOption + ` === "Workflows g f Page"`)
 	tb.press("\r")
-	tb.until(`location.pathname.endsWith("/workers") && ` + live)
+	tb.until(`location.pathname.endsWith("/workflows") && ` + live)
 
 	tb.palette()
 	tb.press("task-28")
