@@ -3,6 +3,7 @@ package templates
 import (
 	"cmp"
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -44,6 +45,11 @@ type DuplicateGroup struct {
 	view.DuplicateGroup
 
 	Call string // arguments of its newest task, with secrets masked; empty if unknown
+}
+
+// scheduled reports whether tasks of the group run again as a schedule sends them, and repeat nothing otherwise.
+func (g DuplicateGroup) scheduled() bool {
+	return g.Period > 0 && slices.Equal(g.WorstFirst(), []duplicates.Verdict{duplicates.Rerun})
 }
 
 // Page draws the whole page.

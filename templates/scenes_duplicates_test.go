@@ -2,6 +2,7 @@ package templates_test
 
 import (
 	"strings"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/duplicates"
@@ -57,7 +58,7 @@ func verdictChoices() []templates.DuplicateChoice {
 
 func duplicateList() templates.Duplicates {
 	return templates.Duplicates{
-		Groups: []templates.DuplicateGroup{duplicateOverlap(), duplicateResend(), duplicateSameCall(), duplicateHostile()},
+		Groups: []templates.DuplicateGroup{duplicateOverlap(), duplicateResend(), duplicateSameCall(), duplicateScheduled(), duplicateHostile()},
 		Stats: history.DuplicateStats{
 			Tasks: 812_440, Groups: 310, Grouped: 1_204, Ungrouped: 52, Pending: 12_000,
 			UngroupedNames: []history.NameCount{{Name: "reports.build", N: 50}, {N: 1}, {Name: evil, N: 1}},
@@ -177,4 +178,14 @@ func excludeForm(groups *command.DuplicateRulePreview) templates.Form {
 		v.Change = "/ops/act/exclude?name=billing.tasks.charge"
 	}
 	return v
+}
+
+// duplicateScheduled is a call that a schedule sends.
+func duplicateScheduled() templates.DuplicateGroup {
+	return templates.DuplicateGroup{Call: "[]", DuplicateGroup: view.DuplicateGroup{
+		DuplicateGroup: history.DuplicateGroup{
+			Key: callKey("2dd7dc58725190cd0dd7dc58725190cd"), Name: "carts.expire", N: 92, Marks: state.Rerun, Oldest: at(0), Newest: at(60e6),
+		},
+		Period: 10 * time.Second, Partial: true, Verdicts: map[duplicates.Verdict]int{duplicates.Rerun: 9},
+	}}
 }

@@ -2,9 +2,11 @@ package view
 
 import (
 	"context"
+	"time"
 
 	"github.com/umbelhq/umbel/monitor/duplicates"
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/schedules"
 	"github.com/umbelhq/umbel/state"
 )
 
@@ -26,7 +28,8 @@ type DuplicateGroup struct {
 	// Pairs are verdicts on the tasks in Tasks, newest first: on each run with the one that it repeats.
 	Pairs         []duplicates.Pair
 	Verdicts      map[duplicates.Verdict]int // pairs by verdict
-	WastedSeconds float64                    // of all pairs
+	WastedSeconds float64                    // of all pairs, but not of those that ran again as scheduled
+	Period        time.Duration              // between the tasks, if they are sent at regular intervals; else 0
 	Partial       bool                       // the group has tasks beyond those in Tasks, which are not judged
 }
 
@@ -85,9 +88,14 @@ func judge(g history.DuplicateGroup, excluded []string, o duplicates.Options) Du
 	judged := DuplicateGroup{DuplicateGroup: g, Excluded: excluded, Partial: g.N > len(g.Tasks)}
 	judged.Pairs = duplicates.Judge(g.Tasks, o)
 	judged.Verdicts = make(map[duplicates.Verdict]int)
+	if learnt := schedules.Learn(g.Tasks); len(learnt) == 1 && len(learnt[0].Runs) == len(g.Tasks) {
+		judged.Period = time.Duration(learnt[0].Period) * time.Microsecond
+	}
 	for _, p := range judged.Pairs {
 		judged.Verdicts[p.Verdict]++
-		judged.WastedSeconds += p.WastedSeconds
+		if p.Verdict != duplicates.Rerun || judged.Period == 0 {
+			judged.WastedSeconds += p.WastedSeconds
+		}
 	}
 	return judged
 }

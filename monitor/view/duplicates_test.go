@@ -78,6 +78,37 @@ func TestChangedTasksStayDuplicates(t *testing.T) {
 	c.store.full.Store(false)
 }
 
+// TestSchedulesWasteNothing has a call sent at regular intervals, and another at others.
+func TestSchedulesWasteNothing(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		clocks []int
+		period time.Duration
+		wasted float64
+	}{
+		"regular":   {[]int{10, 20, 30, 40, 50, 60, 70}, 10 * time.Second, 0},
+		"irregular": {[]int{10, 20, 21, 47, 50, 99, 120}, 0, 6},
+		"too few":   {[]int{10, 20, 30}, 0, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := newCluster(t, state.Options{})
+			for i, clock := range tc.clocks {
+				c.publish(call(string(rune('a'+i)), clock)...)
+			}
+			c.save()
+			found, err := c.Duplicates(t.Context(), history.DuplicateRequest{Limit: 10})
+			if err != nil || len(found.Groups) != 1 {
+				t.Fatalf("%d groups, %v; want one", len(found.Groups), err)
+			}
+			g := found.Groups[0]
+			if g.Period != tc.period || g.WastedSeconds != tc.wasted || g.Verdicts[duplicates.Rerun] == 0 {
+				t.Errorf("every %v, %v s wasted, %v; want every %v, %v s", g.Period, g.WastedSeconds, g.Verdicts, tc.period, tc.wasted)
+			}
+		})
+	}
+}
+
 // TestRedeliveriesTellOfAcksLate has a task delivered again whose worker is known to acknowledge late.
 func TestRedeliveriesTellOfAcksLate(t *testing.T) {
 	t.Parallel()

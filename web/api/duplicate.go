@@ -25,7 +25,8 @@ type Duplicate struct {
 	Tasks         int            `json:"tasks" doc:"Number of retained tasks."`
 	Verdicts      []string       `json:"verdicts" nullable:"false" doc:"How tasks of the group came to repeat others, worst first: overlapping, rerun, redelivery, resend, retry, skipped."`
 	Counts        map[string]int `json:"counts" nullable:"false" doc:"Number of repeated runs by verdict, among the tasks that were compared."`
-	WastedSeconds float64        `json:"wasted_seconds" doc:"Run time of what was done again, among the tasks that were compared."`
+	WastedSeconds float64        `json:"wasted_seconds" doc:"Run time of what was done again, among the tasks that were compared, but not of what ran again as scheduled."`
+	PeriodSeconds *float64       `json:"period_seconds" doc:"Interval between the compared tasks if they were sent at regular intervals, as a schedule sends them; otherwise null."`
 	Partial       bool           `json:"partial" doc:"Whether the group has older tasks that were not compared for this response."`
 	Workers       []string       `json:"workers" nullable:"false" doc:"Node names of the workers that received the compared tasks."`
 	Excluded      []string       `json:"excluded" nullable:"false" doc:"Fields of the arguments that do not count."`
@@ -106,6 +107,9 @@ func (a *api) fromDuplicates(groups []view.DuplicateGroup) []Duplicate {
 			WastedSeconds: g.WastedSeconds, Partial: g.Partial, Workers: append([]string{}, g.Workers()...),
 			Excluded: append([]string{}, g.Excluded...), FirstAt: timeOf(g.Oldest), LastAt: timeOf(g.Newest),
 			TaskIDs: mapSlice(g.Tasks, func(t state.Task) string { return t.ID }),
+		}
+		if g.Period > 0 {
+			list[i].PeriodSeconds = new(g.Period.Seconds())
 		}
 		for v, n := range g.Verdicts {
 			list[i].Counts[string(v)] = n

@@ -48,7 +48,7 @@ func TestDuplicates(t *testing.T) {
 	}
 	want := map[string]any{
 		"key": key, "name": "shop.add", "arguments": "[1,2]", "tasks": json.Number("2"), "partial": false,
-		"verdicts": []any{"rerun"}, "workers": []any{"celery@w1"}, "excluded": []any{}, "task_ids": []any{"again", taskID},
+		"verdicts": []any{"rerun"}, "workers": []any{"celery@w1"}, "excluded": []any{}, "task_ids": []any{"again", taskID}, "period_seconds": nil,
 	}
 	if diff := cmp.Diff(want, item); diff != "" {
 		t.Errorf("group (-want +got):\n%s", diff)
