@@ -14,6 +14,7 @@ const (
 	foldPart = 30        // what a fold is drawn as: this part of what is left
 	maxTicks = 5
 	minApart = 120 // thousandths of the axis between two labels
+	minStep  = 100 // µs, the shortest that a label can tell
 )
 
 // workflowAxis is the time axis of a workflow.
@@ -76,13 +77,16 @@ type tick struct {
 	Text string
 }
 
-// Left is where it is drawn.
-func (t tick) Left() string { return strconv.FormatFloat(float64(t.X)/10, 'f', 1, 64) + "%" }
+// last reports whether its label has no room after it.
+func (t tick) last() bool { return t.X > 1000-minApart }
+
+// thousandths are a part of an axis in percent.
+func thousandths(x int) string { return strconv.FormatFloat(float64(x)/10, 'f', 1, 64) + "%" }
 
 // ticks are the times since the beginning at which the axis is marked.
 func (x axis) ticks() []tick {
-	step := int64(1)
-	for scale := int64(1); step*maxTicks < x.length; scale *= 10 {
+	step := int64(minStep)
+	for scale := step; step*maxTicks < x.length; scale *= 10 {
 		for _, n := range []int64{1, 2, 5} {
 			if step = n * scale; step*maxTicks >= x.length {
 				break
@@ -90,14 +94,18 @@ func (x axis) ticks() []tick {
 		}
 	}
 	list := []tick{{0, "0"}}
-	for at := step; x.at(x.first+at) <= 1000-minApart/2; at += step {
+	for at := step; x.at(x.first+at) <= 1000; at += step {
 		for _, f := range x.folds { // go on after it
 			if from, to := f.from-x.first, f.to-x.first; at > from && at < to {
 				at = (to + step - 1) / step * step
 			}
 		}
-		if place := x.at(x.first + at); place-list[len(list)-1].X >= minApart && place <= 1000-minApart/2 {
-			list = append(list, tick{place, duration(float64(at) / 1e6)})
+		next, room := tick{x.at(x.first + at), duration(float64(at) / 1e6)}, minApart
+		if next.last() {
+			room *= 2 // its label is on the side of the one before
+		}
+		if next.X <= 1000 && next.X-list[len(list)-1].X >= room {
+			list = append(list, next)
 		}
 	}
 	return list
