@@ -130,7 +130,7 @@ func slowestType(v *visitor) {
 
 // The list says which worker runs a task for unusually long; the worker, since when, by whose word, and what else it holds.
 func stuckWorker(v *visitor) {
-	v.finds(`document.getElementById("mail%40jobs-2")?.innerText.match(/mail.send_receipt running .*usually under/) != null`)
+	v.finds(`document.getElementById("mail%40jobs-2")?.innerText.match(/mail.send_receipt\s+running [^]*usually under/) != null`)
 	v.click(`document.getElementById("mail%40jobs-2").querySelector("a.open")`)
 	const row = `[...document.querySelectorAll("[aria-labelledby=active-title] tbody tr")].find((row) => row.querySelector(".warn time"))`
 	v.finds(row + `?.innerText.includes("send_receipt")`)
