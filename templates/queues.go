@@ -24,7 +24,7 @@ type Queues struct {
 	Poll   queues.Snapshot // without Queues
 	Then   bool            // they are those of an instant
 	Sent   map[string]int  // tasks that had been sent and not received then, by queue
-	Sorts  map[string]Sort // by key of queues.SortKeys
+	Sorts  map[string]Sort // by key of query.QueuesSortKeys
 	Others string          // address of the list with the hidden ones, or without
 
 	Counted  bool          // how many tasks ended is known
@@ -119,12 +119,20 @@ func (v Queues) within() string {
 // endedWords say how many tasks of a queue ended.
 func (q Queue) endedWords() string {
 	succeeded, failed := typeTrend(q.Ended)
-	bad := total(failed)
-	words := number(int64(total(succeeded) + bad))
-	if bad > 0 {
-		words += ", " + number(int64(bad)) + " failed"
-	}
-	return words
+	return number(int64(total(succeeded) + total(failed)))
+}
+
+// failed is how many tasks of a queue failed.
+func (q Queue) failed() int64 {
+	_, failed := typeTrend(q.Ended)
+	return int64(total(failed))
+}
+
+// failedWords say which share of the tasks of a queue failed.
+func (q Queue) failedWords() string {
+	succeeded, failed := typeTrend(q.Ended)
+	all := total(succeeded) + total(failed)
+	return percent(total(failed), all) + " of " + number(int64(all)) + " finished"
 }
 
 // anyEnded reports whether a task of the queue ended.

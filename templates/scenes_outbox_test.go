@@ -276,7 +276,7 @@ func someQueues() []templates.Queue {
 // queueSorts are orders of a list of queues.
 func queueSorts() map[string]templates.Sort {
 	sorts := map[string]templates.Sort{}
-	for _, key := range queues.SortKeys() {
+	for _, key := range append(queues.SortKeys(), "failed") {
 		sorts[key] = templates.Sort{Href: "/ops/queues?sort=-" + key}
 	}
 	sorts["ready"] = templates.Sort{Href: "/ops/queues?sort=ready", Order: "descending"}

@@ -108,7 +108,7 @@ func TestOutboxPagesAnswer(t *testing.T) {
 		"/ops/outbox/1": 200, "/ops/outbox/1?cursor=51": 200, "/ops/outbox/1?cursor=x": 404, "/ops/outbox/2": 303, "/ops/outbox/121": 404, "/ops/outbox/x": 404,
 		"/ops/outbox/-1": 404, "/ops/outbox/99999999999999999999": 404, "/ops/outbox/1/2": 404,
 		"/ops/outbox/audit": 200, "/ops/outbox/audit?cursor=1": 200, "/ops/outbox/audit?cursor=x": 400, "/ops/outbox/audit?state=x": 200,
-		"/ops/queues": 200, "/ops/queues?hidden=true": 200, "/ops/queues/none": 404, "/ops/queues/": 308,
+		"/ops/queues": 200, "/ops/queues?hidden=true": 200, "/ops/queues?sort=-failed": 200, "/ops/queues/none": 404, "/ops/queues/": 308,
 		"/ops/act/outbox": 400, "/ops/act/outbox?action=discard": 409, "/ops/act/outbox?action=discard&id=1": 200,
 		"/ops/act/outbox?action=requeue&id=1": 409, "/ops/act/outbox?action=discard&id=x": 400, "/ops/act/outbox?action=discard&request=x": 400,
 		"/ops/act/outbox?action=discard&request=1": 200, "/ops/act/outbox?action=requeue&all=dead": 409, "/ops/act/purge": 400,

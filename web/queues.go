@@ -3,8 +3,10 @@ package web
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
+	"github.com/umbelhq/umbel/internal/columns"
 	"github.com/umbelhq/umbel/monitor/command"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/queues"
@@ -71,7 +73,7 @@ func (p *queuePages) load(ctx context.Context, a address) (page, error) {
 		return page{}, err
 	}
 	v := templates.Queues{All: q.Hidden, Poll: s, Then: p.then != nil, Others: href(others), Carry: query.Chart{Span: q.Span}.URL("")}
-	v.Sorts = sorts(queues.SortKeys(), q.Order(), func(order string) string {
+	v.Sorts = sorts(query.QueuesSortKeys(), q.Order(), func(order string) string {
 		sorted.Sort = order
 		return href(sorted)
 	}, "name")
@@ -83,7 +85,11 @@ func (p *queuePages) load(ctx context.Context, a address) (page, error) {
 	}
 	ended := p.endedBy(ctx, q.Span, &v)
 	list := slices.Clone(s.Queues)
-	queues.Sort(list, q.Order())
+	if strings.TrimPrefix(q.Sort, "-") == query.SortFailed {
+		sortByFailed(list, q.Sort, ended)
+	} else {
+		queues.Sort(list, q.Order())
+	}
 	for _, row := range list {
 		if row.Hidden {
 			v.Hidden++
@@ -125,6 +131,18 @@ func (p *queuePages) endedBy(ctx context.Context, span query.Span, v *templates.
 	}
 	v.Counted, v.Step = true, s.Step
 	return ended
+}
+
+// sortByFailed sorts queues by how many of their tasks failed.
+func sortByFailed(list []queues.Queue, order string, ended map[string][]tasktype.Step) {
+	columns.Sort(list, order, func(q *queues.Queue) string { return q.Name }, func(q *queues.Queue, _ string) columns.Value {
+		succeeded, failed := int64(0), int64(0)
+		for _, s := range ended[q.Name] {
+			succeeded += s.Succeeded
+			failed += s.Failed
+		}
+		return columns.Value{Known: succeeded+failed > 0, Number: float64(failed)}
+	})
 }
 
 // shown is a queue with its chart, of the hour before the poll or the instant.

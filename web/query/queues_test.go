@@ -13,6 +13,7 @@ func TestQueues(t *testing.T) {
 		"":                       "/queues",
 		"sort=name&hidden=no":    "/queues",
 		"sort=-name&hidden=true": "/queues?hidden=true&sort=-name",
+		"sort=-failed":           "/queues?sort=-failed",
 		"sort=size&since=now":    "/queues",
 		"until=2026-11-21T11:00:00Z&since=2026-11-21T10:00:00Z": "/queues?since=2026-11-21T10%3A00%3A00Z&until=2026-11-21T11%3A00%3A00Z",
 	} {
