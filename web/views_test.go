@@ -45,7 +45,7 @@ func tabs(t *testing.T, h http.Handler, target string) []string {
 func TestViewsWithoutScripts(t *testing.T) {
 	t.Parallel()
 	h := dashboard(t, newBackend(t, state.Options{}))
-	usual := []string{"Failing now", "Slow now", "Retrying", "Stuck", "Lost"}
+	usual := []string{"Failing now", "Slow now", "Scheduled", "Retrying", "Stuck", "Lost"}
 	status, location, _ := post(t, h, "/ops/views", url.Values{
 		"name": {"Mine"}, "q": {"name:billing.* state:FAILURE"}, "sort": {"-started"}, "cols": {"id,run"}, "limit": {"7"},
 	})
@@ -172,8 +172,8 @@ func TestNumbersBesideViews(t *testing.T) {
 		}
 		close(b.let)
 		synctest.Wait()
-		if got := len(counts()); got != 5 {
-			t.Errorf("%d numbers, want 5", got)
+		if got := len(counts()); got != 6 {
+			t.Errorf("%d numbers, want 6", got)
 		}
 		drain := func() (n int) {
 			for {
@@ -196,8 +196,8 @@ func TestNumbersBesideViews(t *testing.T) {
 		<-time.After(2 * time.Second)
 		counts()
 		synctest.Wait()
-		if n := drain(); n != 5 {
-			t.Errorf("%d queries are counted again after a minute, want 5", n)
+		if n := drain(); n != 6 {
+			t.Errorf("%d queries are counted again after a minute, want 6", n)
 		}
 		<-time.After(time.Minute) // they were used since they were counted
 		synctest.Wait()

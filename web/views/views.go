@@ -33,7 +33,8 @@ func System() []history.View {
 	return []history.View{
 		{Name: "Failing now", Query: "state:failure finished:-1h.."},
 		{Name: "Slow now", Query: "run:>10s finished:-1h..", Sort: "-run"},
-		{Name: "Retrying", Query: "state:retry"},
+		{Name: "Scheduled", Query: "is:active -state:started eta:now..", Columns: "state,name,args,queue,worker,eta"},
+		{Name: "Retrying", Query: "is:active is:retried"}, // between two attempts they are Received, too
 		{Name: "Stuck", Query: "is:active started:..-1h", Sort: "started"},
 		{Name: "Lost", Query: "is:lost"},
 	}
