@@ -164,7 +164,7 @@ func TestAppOutboxPages(t *testing.T) {
 
 	s.change(func() { s.now = s.now.Add(outboxwatch.StoppedAfter) })
 	reread(t, w)
-	says("/ops/", http.StatusOK, "The relay of the outbox shop has stopped.", "1 task waits to be sent")
+	says("/ops/", http.StatusOK, "The relay of the outbox shop has stopped.", "1 task waits to be sent;", "has stopped: 1 task waits to be sent, and none was taken for 2 min.")
 	says("/ops/metrics", http.StatusOK, `umbel_app_outbox_relay_stopped{outbox="shop"} 1`, `umbel_app_outbox_ready{outbox="shop"} 1`, `umbel_app_outbox_oldest_ready_seconds{outbox="shop"} 3600`)
 
 	s.change(func() {

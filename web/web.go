@@ -167,7 +167,7 @@ func New(o Options) (*Handler, error) {
 		if o.Commands != nil {
 			watcher = o.Commands.Queues
 		}
-		o.flow = flow.NewReader(o.Backend, watcher, o.Now)
+		o.flow = flow.NewReader(o.Backend, watcher, o.AppOutboxes, o.Now)
 	}
 	o.Backend = newFairBackend(o.Backend)
 	if o.Trace != nil {

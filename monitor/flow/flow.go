@@ -35,6 +35,7 @@ const (
 	Deaf      Kind = "deaf" // messages wait, and no consumer takes them
 	Backlog   Kind = "backlog"
 	Waiting   Kind = "waiting" // first attempts that have not started
+	Relay     Kind = "relay"   // of an application's outbox
 	Failing   Kind = "failing"
 )
 
@@ -66,8 +67,9 @@ type Observation struct {
 	Unreadable    bool          // the history cannot be read, so that what follows Queues is not known
 	Backpressure  bool          // Umbel receives nothing until its history is written
 	WorkersOnline int
-	Unwatched     bool    // nobody reads the queues
-	Queues        []Queue // nil if they cannot be read
+	Stopped       []Outbox // of which the relay has stopped
+	Unwatched     bool     // nobody reads the queues
+	Queues        []Queue  // nil if they cannot be read
 	Waiting       *Wait
 	Recent        Ends // of the last ten minutes
 	Usual         Ends // of the day before
@@ -85,6 +87,14 @@ type Queue struct {
 	// Before is the number of messages five minutes ago.
 	Before  *int64
 	In, Out *float64 // messages a second over the last minute
+}
+
+// Outbox is an application's, whose tasks wait to be sent.
+type Outbox struct {
+	Name    string
+	Tasks   int64
+	AtLeast bool          // there may be more
+	For     time.Duration // none has been taken for
 }
 
 // Wait is the first attempts that could start and have not.
@@ -145,7 +155,7 @@ func (l Level) rank() int { return slices.Index([]Level{Flowing, Degraded, Stuck
 // Judge concludes. The level is that of the gravest reason, and Unknown if one is. An observation that is worse in one
 // respect and equal in all others never has a better level.
 func Judge(o Observation) Verdict {
-	v := Verdict{Reasons: slices.Concat(o.umbel(), o.workers(), o.queues(), o.waiting(), o.failing())}
+	v := Verdict{Reasons: slices.Concat(o.umbel(), o.workers(), o.queues(), o.relays(), o.waiting(), o.failing())}
 	slices.SortStableFunc(v.Reasons, func(a, b Reason) int { return cmp.Compare(b.Level.rank(), a.Level.rank()) })
 	v.Level = v.Reasons[0].Level
 	return v
@@ -257,6 +267,22 @@ func (q Queue) grows() bool {
 		return false
 	}
 	return float64(q.Ready-*q.Before) > max(growthLimit, growthShare*float64(*q.Before))
+}
+
+// relays says which applications' tasks are not sent.
+func (o Observation) relays() []Reason {
+	var list []Reason
+	for _, x := range o.Stopped {
+		waits := count(x.Tasks, "task waits", "tasks wait")
+		if x.AtLeast {
+			waits = "at least " + waits
+		}
+		list = append(list, Reason{
+			Relay, Degraded, fmt.Sprintf("The relay of the outbox %s has stopped: %s to be sent, and none was taken for %s.", x.Name, waits, words(x.For)),
+			"/outbox/app?" + url.Values{"outbox": {x.Name}}.Encode(),
+		})
+	}
+	return list
 }
 
 // waiting judges the first attempt that has waited longest.

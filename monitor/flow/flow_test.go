@@ -59,6 +59,13 @@ func TestJudge(t *testing.T) {
 			q := &o.Queues[0]
 			q.Ready, q.Before, q.In, q.Out = 500, new(int64(300)), new(5.), new(4.)
 		}, flow.Degraded, "mail grows: 500 messages wait, 300 five minutes ago.", "/queues/mail"},
+		"not sent": {
+			func(o *flow.Observation) {
+				o.Stopped = []flow.Outbox{{Name: "shop & co", Tasks: 107, AtLeast: true, For: 4 * time.Minute}}
+			},
+			flow.Degraded, "The relay of the outbox shop & co has stopped: at least 107 tasks wait to be sent, and none was taken for 4 min.",
+			"/outbox/app?outbox=shop+%26+co",
+		},
 		"waits": {
 			func(o *flow.Observation) {
 				o.Waiting = &flow.Wait{Tasks: 1, Oldest: 6 * time.Minute, Query: "state:pending"}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/umbelhq/umbel/monitor/history"
+	"github.com/umbelhq/umbel/monitor/outboxwatch"
 	"github.com/umbelhq/umbel/monitor/queues"
 	"github.com/umbelhq/umbel/monitor/rollup"
 	"github.com/umbelhq/umbel/monitor/view"
@@ -40,9 +41,10 @@ type Source interface {
 // Reader concludes whether work flows in one cluster. Many may ask at once: it concludes at most every two seconds, and
 // reads at most every ten minutes what is usual. It is safe for concurrent use.
 type Reader struct {
-	source Source
-	queues *queues.Watcher // nil if they are not watched
-	now    func() time.Time
+	source   Source
+	queues   *queues.Watcher      // nil if they are not watched
+	outboxes *outboxwatch.Watcher // likewise
+	now      func() time.Time
 
 	mu      sync.Mutex // guards what is below, and is held while one reads
 	at      time.Time
@@ -57,12 +59,12 @@ type ended struct {
 	wait time.Duration
 }
 
-// NewReader returns a Reader. Without a watcher of queues, they are not judged. A nil now means time.Now.
-func NewReader(source Source, watcher *queues.Watcher, now func() time.Time) *Reader {
+// NewReader returns a Reader. Without a watcher of queues, or of outboxes, they are not judged. A nil now means time.Now.
+func NewReader(source Source, watcher *queues.Watcher, outboxes *outboxwatch.Watcher, now func() time.Time) *Reader {
 	if now == nil {
 		now = time.Now
 	}
-	return &Reader{source: source, queues: watcher, now: now}
+	return &Reader{source: source, queues: watcher, outboxes: outboxes, now: now}
 }
 
 // Verdict returns what is concluded at present.
@@ -107,7 +109,20 @@ func (r *Reader) observe(now time.Time) Observation {
 	if o.Unwatched = r.queues == nil; !o.Unwatched {
 		o.Queues = observed(r.queues.Peek(), busy)
 	}
+	if r.outboxes != nil {
+		o.Stopped = stopped(r.outboxes.Snapshot())
+	}
 	return o
+}
+
+// stopped returns the outboxes whose relay has stopped. Ages are by the clocks of their databases.
+func stopped(all []outboxwatch.Outbox) (list []Outbox) {
+	for _, o := range all {
+		if ready := o.Stats.Ready(); o.Relay.Stopped {
+			list = append(list, Outbox{o.Name, int64(ready.N), !ready.Exact, o.Stats.Now.Sub(o.Relay.IdleSince)})
+		}
+	}
+	return list
 }
 
 // readHistory reads what waits, what has ended, and what is usual. mu is held.

@@ -60,7 +60,7 @@ func (counters) Rollups(context.Context, history.RollupRange, func(history.Rollu
 
 func verdict(t *testing.T, s *source) (flow.Verdict, string) {
 	t.Helper()
-	v := flow.NewReader(s, nil, func() time.Time { return noon }).Verdict(t.Context())
+	v := flow.NewReader(s, nil, nil, func() time.Time { return noon }).Verdict(t.Context())
 	var texts []string
 	for _, r := range v.Reasons {
 		texts = append(texts, r.Text)
@@ -108,7 +108,7 @@ func TestReaderKnowsNothingWithoutHistory(t *testing.T) {
 func TestReaderReadsSeldom(t *testing.T) {
 	t.Parallel()
 	now, s := noon, newSource(t)
-	r := flow.NewReader(s, nil, func() time.Time { return now })
+	r := flow.NewReader(s, nil, nil, func() time.Time { return now })
 	for range 100 {
 		r.Verdict(t.Context())
 	}

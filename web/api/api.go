@@ -141,7 +141,7 @@ func (o Options) serve(hides bool, hidden http.Handler) http.Handler {
 		a.now = time.Now
 	}
 	if a.flow == nil {
-		a.flow = flow.NewReader(a.backend, a.queueWatcher(), a.now)
+		a.flow = flow.NewReader(a.backend, a.queueWatcher(), a.appOutboxes, a.now)
 	}
 	if a.settings == nil && o.Commands != nil {
 		a.settings = a.newAudit

@@ -19,7 +19,7 @@ type Status struct {
 
 // StatusReason is one finding.
 type StatusReason struct {
-	Kind  string `json:"kind" enum:"listening,lag,workers,deaf,backlog,waiting,failing"`
+	Kind  string `json:"kind" enum:"listening,lag,workers,deaf,backlog,relay,waiting,failing"`
 	Level string `json:"level" enum:"flowing,degraded,stuck,unknown"`
 	Text  string `json:"text" doc:"A sentence."`
 	Page  string `json:"page" doc:"Path of the page that shows what it counts, below the prefix."`
