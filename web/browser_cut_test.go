@@ -15,7 +15,7 @@ import (
 
 // The connection is cut 100 times under 500 events a second, each time once the page has heard something new: no row is missed,
 // and none is shown that there was not.
-func TestBrowserMissesNoRowOfLostConnections(t *testing.T) {
+func TestEndToEndNoRowIsMissed(t *testing.T) {
 	t.Parallel()
 	const cuts, perCut = 100, 2 // which are fewer tasks than a page has
 	s := newServer(t, "", nil)
