@@ -207,13 +207,12 @@ func (w *wordList) add(t *state.Task, word string) {
 
 // page returns the page, which goes on after on; nil is the end of the list.
 func (w *wordList) page(on *state.Position) TaskPage {
-	page := TaskPage{Searched: w.searched}
+	var page TaskPage
 	if len(w.rows) > w.r.Limit {
 		w.rows = w.rows[:w.r.Limit]
-		on, page.Searched = new(w.rows[w.r.Limit-1].at), 0
-	}
-	if on == nil {
-		page.Searched = 0
+		on = new(w.rows[w.r.Limit-1].at)
+	} else if on != nil {
+		page.Searched = w.searched
 	}
 	for i := range w.rows {
 		page.Tasks = append(page.Tasks, w.rows[i].task)

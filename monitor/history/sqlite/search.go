@@ -81,7 +81,10 @@ func (d *DB) Words(ctx context.Context, r history.WordRange) (words []string, er
 	defer annotate(&err, "list words")
 	after, direction := "text > ?1", ""
 	if r.Descending {
-		after, direction = "(text < ?1 OR ?1 = '')", " DESC"
+		direction = " DESC"
+		if r.After != "" {
+			after = "text < ?1"
+		}
 	}
 	return tables.List[string](ctx, d.read, `SELECT text FROM symbols
 		WHERE text <> '' AND `+after+` AND EXISTS (SELECT 1 FROM tasks WHERE `+where.Column(r.Field)+` = symbols.symbol)
