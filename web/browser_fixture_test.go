@@ -181,8 +181,10 @@ func (tb *tab) want(expression string, want any) {
 	}
 }
 
+// press types keys once the page serves them: its shortcuts are loaded after it.
 func (tb *tab) press(keys string) {
 	tb.t.Helper()
+	tb.until(`!document.querySelector("#pause") || document.querySelector("[title^='Keyboard shortcuts']") !== null`)
 	if err := chromedp.Do(tb.ctx, chromedp.KeyEvent(keys)); err != nil {
 		tb.t.Fatalf("press %q: %v", keys, err)
 	}

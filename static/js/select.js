@@ -10,7 +10,7 @@ export function attach(form, keys) {
   const box = `tbody input[form="${CSS.escape(form.getAttribute("id"))}"]`; // form.id is a field here
   const boxes = () => [...document.querySelectorAll(box)];
   const chosen = () => boxes().filter((box) => box.checked);
-  let last = null; // the box that was touched last
+  let last = chosen()[0]; // the box that was touched last, maybe before this ran
 
   // paint says how many are chosen. All that match are so only beyond a whole page.
   function paint() {
