@@ -24,7 +24,10 @@ func columns() []column {
 		{"args", "Arguments", "", "c-args", nil},
 		{"worker", "Worker", "", "c-worker", func(s URLs, t state.Task) templ.Component { return workerLink(s, t.Worker) }},
 		{"queue", "Queue", "", "c-queue", func(_ URLs, t state.Task) templ.Component { return text(t.Queue, "No task-sent event") }},
-		{"wait", "Wait", "From sent, or received if unknown, to started", "c-time", func(_ URLs, t state.Task) templ.Component {
+		{"wait", "Wait", "From sent, or received if unknown, to started; before that, until or since the ETA", "c-time", func(_ URLs, t state.Task) templ.Component {
+			if eta, ok := due(t); ok {
+				return age(eta, "")
+			}
 			return took(t.WaitSeconds, "Not known")
 		}},
 		{"run", "Run", "Measured by the worker, or from started to the end", "c-time", func(_ URLs, t state.Task) templ.Component {
@@ -87,6 +90,14 @@ func (c column) labelled() bool {
 		return false
 	}
 	return true
+}
+
+// due returns the ETA of a task that has not started, µs since 1970.
+func due(t state.Task) (eta int64, ok bool) {
+	if t.ETA == nil || t.StartedAt != 0 || t.State.Final() {
+		return 0, false
+	}
+	return state.ParseTime(*t.ETA)
 }
 
 func finishedAt(t state.Task) int64 {

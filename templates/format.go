@@ -34,6 +34,9 @@ func number[N int | int64 | uint64](n N) string {
 	return b.String()
 }
 
+// highShare is the share of failures from which it is drawn as bad.
+const highShare = .05
+
 // decimal shows about three significant digits: 0.4, 12.5, 318, 1 204.
 func decimal(f float64) string {
 	switch a := math.Abs(f); {

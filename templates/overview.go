@@ -8,10 +8,12 @@ import (
 	"github.com/a-h/templ"
 
 	"github.com/umbelhq/umbel/monitor/celery"
+	"github.com/umbelhq/umbel/monitor/deploys"
 	"github.com/umbelhq/umbel/monitor/flow"
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/view"
 	"github.com/umbelhq/umbel/state"
+	"github.com/umbelhq/umbel/state/fingerprint"
 )
 
 // Overview is the content of the first page.
@@ -21,10 +23,12 @@ type Overview struct {
 	Rates            view.Rates
 	Counts           state.Counts
 	Workers          []state.Worker
-	Failing          []history.FailureGroup // open groups with most failures in the last hour
-	FailuresReadable bool                   // the history, where groups are kept
-	JustResolved     *history.FailureGroup  // what the visitor has just resolved
-	Failures         []state.Task           // newest first
+	Backlog          *int64                            // messages that wait in queues; nil if that is not known
+	Failing          []history.FailureGroup            // open groups with most failures in the last hour
+	FailuresReadable bool                              // the history, where groups are kept
+	Before           map[fingerprint.ID][]deploys.Mark // what came before groups were first seen
+	JustResolved     *history.FailureGroup             // what the visitor has just resolved
+	Failures         []state.Task                      // newest first
 	Health           view.Health
 	Tour             []Link // of the demo, nil elsewhere
 }

@@ -150,7 +150,7 @@ func overview() templates.Overview {
 	health := connected()
 	health.Messages, health.Events, health.Rejected = 18_234, 2_043_310, map[string]uint64{"malformed": 12, "clock": 1}
 	return templates.Overview{
-		Chart: chart(), Health: health,
+		Chart: chart(), Health: health, Backlog: new(int64(1_204)),
 		Rates: view.Rates{
 			Received: 118.25, Succeeded: 112.4, Failed: 1.5, Retried: 0.04,
 			Series: view.Series{

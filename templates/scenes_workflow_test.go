@@ -33,6 +33,7 @@ func workflowScenes() map[string]scene {
 	} {
 		list.Workflows = append(list.Workflows, history.WorkflowSummary{Summary: s, Root: strings.Repeat("r", i+1), Name: "shop.order"})
 	}
+	list.Roots = map[string]state.Task{"r": {Args: new("('SKU-1', 4)"), Kwargs: new("{'warehouse': 'BER1'}")}, evil: {Args: new(evil)}}
 	list.Workflows = append(list.Workflows, history.WorkflowSummary{Root: evil, Name: evil}, history.WorkflowSummary{Root: "0b75f1a2-0000"})
 
 	return map[string]scene{

@@ -7,6 +7,7 @@ import (
 
 	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/workflow"
+	"github.com/umbelhq/umbel/state"
 )
 
 // WorkflowsPath is the address of the list of workflows, below the prefix.
@@ -15,8 +16,9 @@ const WorkflowsPath = "/workflows"
 // Workflows is the content of the page that lists workflows.
 type Workflows struct {
 	Workflows     []history.WorkflowSummary
-	Status        workflow.Status // only these, all if empty
-	Name          string          // only those of this root task, all if empty
+	Roots         map[string]state.Task // root tasks by id, those that are known
+	Status        workflow.Status       // only these, all if empty
+	Name          string                // only those of this root task, all if empty
 	Statuses      []WorkflowChoice
 	Newest, Older string // addresses of other pages of the list, empty if there are none
 	All           string // address of the list without conditions

@@ -3,6 +3,7 @@ package web_test
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"testing"
 	"time"
 
@@ -185,4 +186,23 @@ func chartIsHidden(t *testing.T, b context.Context) {
 	tb.until(`document.querySelector("umbel-chart") === null && location.search === "?chart=off"`)
 	tb.eval(`document.querySelector("#chart-head .choices > a").click()`)
 	tb.until(inked + " > 1000")
+}
+
+// Whatever the width, nothing is drawn over what hides the chart of the list of tasks.
+func TestBrowserChartOfTasksFitsItsControls(t *testing.T) {
+	t.Parallel()
+	b := testbrowser.Open(t)
+	s := newServer(t, "/ops", nil)
+	lately(s)
+	tb := newTab(t, b, s, "/tasks")
+	for width := int64(800); width <= 1400; width += 100 {
+		tb.width(width)
+		tb.until(`innerWidth === ` + strconv.FormatInt(width, 10))
+		if got := tb.eval(`(() => {
+			const hide = document.querySelector("#chart-head .choices > a"), r = hide.getBoundingClientRect();
+			return [r.left + 1, r.right - 1].every((x) => document.elementFromPoint(x, r.top + r.height / 2) === hide);
+		})()`); got != true {
+			t.Errorf("%d wide: the control that hides the chart is covered or outside", width)
+		}
+	}
 }

@@ -65,7 +65,7 @@ func TestFailuresAreShown(t *testing.T) {
 			"<h1>ValueError</h1>", "ValueError(&#39;&lt;b&gt;&#39;)", "Traceback: &lt;b&gt;", ">All 10 tasks</a>", `id="t-task-28"`,
 			`value="` + group + `"`,
 		}},
-		"overview":     {"/ops/", "/", []string{"Failing now", `href="` + group + `"`, `action="` + group + `/resolve"`}},
+		"overview":     {"/ops/", "/", []string{"Failing in the last hour", `href="` + group + `"`, `action="` + group + `/resolve"`}},
 		"failed task":  {"/ops/tasks/task-01", "/tasks/task-01", []string{`<a href="` + group + `">9 similar failures</a>`}},
 		"another task": {"/ops/tasks/task-00", "/tasks/task-00", nil},
 	}

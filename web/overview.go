@@ -25,8 +25,12 @@ func (p *overviewPage) load(ctx context.Context, a address) (page, error) {
 	v := templates.Overview{Rates: p.backend.Rates(), Health: p.backend.Health()}
 	v.Chart = p.charts.chart(ctx, lang.Query{}, chart, func(c query.Chart) string { return c.URL(p.urls.Prefix + "/") })
 	v.Failing, v.FailuresReadable = p.failures.failing(ctx)
+	v.Before = p.precedents(ctx, v.Failing...)
 	if p.flow != nil && p.instant == nil {
 		v.Flow = p.flow.Verdict(ctx)
+	}
+	if p.commands != nil && p.instant == nil {
+		v.Backlog = p.commands.Queues.Snapshot().Backlog()
 	}
 	if p.instant == nil {
 		v.JustResolved = p.failures.justResolved(ctx, a)

@@ -98,7 +98,7 @@ func TestPagesShowTimesPast(t *testing.T) {
 			t.Errorf("%s then: status %d", path, w.Code)
 		}
 	}
-	if w := visit(t, h, "/ops/?"+after(time.Minute)); !strings.Contains(w.Body.String(), "Failing then") || !strings.Contains(w.Body.String(), `href="/ops/failures/`) {
+	if w := visit(t, h, "/ops/?"+after(time.Minute)); !strings.Contains(w.Body.String(), "Failing in the hour before") || !strings.Contains(w.Body.String(), `href="/ops/failures/`) {
 		t.Error("the overview does not show what failed then")
 	}
 	w := visit(t, h, "/ops/failures?show=all&"+after(time.Minute))

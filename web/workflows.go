@@ -2,8 +2,11 @@ package web
 
 import (
 	"context"
+	"errors"
 
+	"github.com/umbelhq/umbel/monitor/history"
 	"github.com/umbelhq/umbel/monitor/workflow"
+	"github.com/umbelhq/umbel/state"
 	"github.com/umbelhq/umbel/templates"
 	"github.com/umbelhq/umbel/web/query"
 )
@@ -22,6 +25,9 @@ func (p *workflowPages) load(ctx context.Context, a address) (page, error) {
 	v := templates.Workflows{
 		Workflows: found.Workflows, Status: q.Status, Name: q.Name, All: query.Workflows{}.URL(path),
 	}
+	if v.Roots, err = p.roots(ctx, found.Workflows); err != nil {
+		return page{}, err
+	}
 	first := q
 	first.Before = 0
 	for _, s := range append([]workflow.Status{""}, workflow.Statuses()...) {
@@ -38,4 +44,18 @@ func (p *workflowPages) load(ctx context.Context, a address) (page, error) {
 		v.Older = older.URL(path)
 	}
 	return page{url: q.URL(templates.WorkflowsPath), title: "Workflows", section: templates.SectionWorkflows, view: v}, nil
+}
+
+// roots returns the root tasks of workflows by their ids, those that are known.
+func (p *workflowPages) roots(ctx context.Context, list []history.WorkflowSummary) (map[string]state.Task, error) {
+	roots := make(map[string]state.Task, len(list))
+	for _, w := range list {
+		t, err := p.backend.Task(ctx, w.Root)
+		if err == nil {
+			roots[w.Root] = t
+		} else if !errors.Is(err, history.ErrNotFound) {
+			return nil, err
+		}
+	}
+	return roots, nil
 }
